@@ -1,0 +1,357 @@
+"""The only module that touches descriptors 0 and 1: claims the wire, reads, runs calls, writes, ends.
+
+Knows nothing of what a message means: it carries out the acts of a `Connection`.
+"""
+
+import os
+from _queue import Empty, SimpleQueue
+from _signal import (  # type: ignore[import-not-found]  # signal without its enums: 4 ms
+    SIGINT,
+    SIGTERM,
+    signal,
+)
+from _thread import allocate_lock, start_new_thread
+from time import monotonic
+
+from toolroll.connection import Cancel, Close, Connection, Send, Start
+from toolroll.errors import ErrorCode, ToolError
+from toolroll.hold import settled
+from toolroll.limits import CANCEL_S, GRACE_S, WORKERS
+from toolroll.tool import BUG, Outcome
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import select
+    from collections.abc import Callable, Iterable
+    from typing import Any, NoReturn
+
+    from toolroll.call import Call
+    from toolroll.connection import Act
+    from toolroll.log import Log, Trace
+
+    Json = Any
+    Report = Callable[[float, float | None, str], None]
+
+READ_BYTES = 65_536  # a pipe's whole capacity on Linux
+DRAIN_S = 10.0  # for a slow reader behind the end of input; hosts kill sooner
+PIPE_BYTES = 4_096  # PIPE_BUF: what poll() promises a pipe takes at once when it says writable
+
+
+class Service:
+    """What a server asks of the tool it serves; the command line makes one.
+
+    `admit` gives the seconds a call must wait for the rate limit, 0.0 to go on.  `make` makes the
+    call's own record, given the function its progress goes to; `run` is the tool.  `close` ends what
+    the tool has started.
+    """
+
+    __slots__ = ("admit", "close", "log", "make", "run", "trace")
+
+    def __init__(
+        self,
+        admit: "Callable[[], float]",
+        make: "Callable[[Report | None], Call]",
+        run: "Callable[[dict[str, Json], Call], Outcome]",
+        close: "Callable[[], None]",
+        log: "Log",
+        trace: "Trace | None" = None,
+    ) -> None:
+        self.admit = admit
+        self.make = make
+        self.run = run
+        self.close = close
+        self.log = log
+        self.trace = trace
+
+
+def fill_gaps() -> None:
+    """Open /dev/null for a standard descriptor that is closed, before anything else takes its number."""
+    while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(fd, True)
+    os.close(fd)
+
+
+def claim() -> tuple[int, int]:
+    """The wire's two descriptors, moved away from 0 and 1.
+
+    Reading 0 then gives nothing and writing 1 goes to stderr, so that a stray print or a child
+    process cannot touch the wire.
+    """
+    null = os.open(os.devnull, os.O_RDWR)
+    source, sink = os.dup(0), os.dup(1)  # dup gives descriptors that no child inherits
+    os.dup2(null, 0)
+    os.dup2(2, 1)
+    os.close(null)
+    return source, sink
+
+
+def leave(service: Service, status: int = 0) -> "NoReturn":
+    """End the process at once: what the tool started is ended, a write in progress is waited for.
+
+    Without the interpreter's own finish, which would wait for nothing we need and cost 5 ms.
+    """
+    service.close()
+    settled(CANCEL_S)
+    if service.trace is not None:
+        service.trace.close()
+    os._exit(status)
+
+
+def on_signals(service: Service) -> None:
+    """End on INT and TERM without grace: Claude Code sends the one, opencode and Gemini the other."""
+    for number in (SIGINT, SIGTERM):
+        signal(number, lambda *_: leave(service))
+
+
+class Outbox:
+    """What is to be written, in order; whoever finds nobody writing writes.
+
+    The reading thread never blocks on a full pipe: a client that first writes all its requests and
+    only then reads would otherwise wait for ever, and so would a ping behind a large answer.
+    """
+
+    def __init__(self, fd: int, broken: "Callable[[], None]", trace: "Trace | None") -> None:
+        self._fd = fd
+        self._broken = broken
+        self._trace = trace
+        self._waiting: list[bytes] = []
+        self._turn = allocate_lock()
+        self._poller: select.poll | None = None
+
+    def put(self, data: bytes) -> None:
+        """Take one message; it is written by the next `flush` of any thread."""
+        if self._trace is not None:
+            self._trace("out", data)
+        self._waiting.append(data)
+
+    def flush(self, patient: bool) -> None:
+        """Write what waits; when not `patient`, only as long as the pipe takes it at once."""
+        while self._waiting and self._turn.acquire(False):
+            try:
+                done = self._write_all(patient)
+            finally:
+                self._turn.release()
+            if not done:
+                start_new_thread(self.flush, (True,))
+                return
+
+    def drain(self, deadline: float) -> None:
+        """Return when everything has been written, by whatever thread, or at the deadline."""
+        while self._waiting and monotonic() < deadline:
+            self.flush(patient=False)
+            if self._turn.acquire(True, max(deadline - monotonic(), 0.0)):
+                self._turn.release()
+
+    def _write_all(self, patient: bool) -> bool:
+        while self._waiting:
+            rest = self._write(memoryview(self._waiting[0]), patient)
+            if rest:
+                self._waiting[0] = bytes(rest)
+                return False
+            del self._waiting[0]
+        return True
+
+    def _write(self, data: memoryview, patient: bool) -> memoryview:
+        """What of `data` is still to be written, which is nothing for the patient."""
+        while data:
+            if not patient and not self._takes_more():
+                return data
+            try:
+                data = data[os.write(self._fd, data if patient else data[:PIPE_BYTES]) :]
+            except BlockingIOError:  # the host made its end of the pipe non-blocking
+                poller(self._fd, writing=True).poll()
+            except OSError:  # EPIPE: nobody reads any more
+                self._broken()
+        return data
+
+    def _takes_more(self) -> bool:
+        """True when PIPE_BYTES can be written without waiting."""
+        if self._poller is None:
+            self._poller = poller(self._fd, writing=True)
+        return bool(self._poller.poll(0))
+
+
+def poller(fd: int, writing: bool) -> "select.poll":
+    """What waits for `fd` to take or give something; `select` is not needed before."""
+    from select import POLLIN, POLLOUT, poll
+
+    waits = poll()
+    waits.register(fd, POLLOUT if writing else POLLIN)
+    return waits
+
+
+def read(fd: int) -> bytes:
+    """The next piece of input, empty at its end."""
+    while True:
+        try:
+            return os.read(fd, READ_BYTES)
+        except BlockingIOError:
+            poller(fd, writing=False).poll()
+        except OSError:  # a terminal that went away says EIO
+            return b""
+
+
+class Server:
+    """One connection being served: the reading thread, up to WORKERS threads of calls, the outbox."""
+
+    def __init__(self, connection: Connection, service: Service) -> None:
+        self.connection = connection
+        self.service = service
+        self._lock = allocate_lock()  # around the connection and the outbox's order
+        self._jobs: SimpleQueue[tuple[Start, Call]] = SimpleQueue()
+        self._workers = 0
+        self._calls: dict[Start, Call] = {}  # running or waiting for a worker
+        self._ending = False
+        self._done: SimpleQueue[None] = SimpleQueue()  # an item for each call that ends by then
+        source, sink = claim()
+        self._source = source
+        self._outbox = Outbox(sink, lambda: leave(service), service.trace)
+        on_signals(service)
+
+    def serve(self) -> "NoReturn":
+        """Serve until the input ends and what was read before it is answered."""
+        while self._take(read(self._source)):
+            pass
+        self._ending = True
+        self._await_calls(GRACE_S)
+        with self._lock:
+            self._carry_out(self.connection.abandon())
+        self._await_calls(CANCEL_S)
+        self._outbox.drain(monotonic() + DRAIN_S)
+        leave(self.service)
+
+    def _take(self, data: bytes) -> bool:
+        """Carry out what `data` asks for; False when nothing further is to be read."""
+        if self.service.trace is not None and data:
+            self.service.trace("in", data)
+        with self._lock:
+            going_on = self._carry_out(self.connection.receive(data))
+        self._outbox.flush(patient=False)
+        return going_on
+
+    def _carry_out(self, acts: "Iterable[Act]") -> bool:
+        for act in acts:
+            if isinstance(act, Send):
+                self._outbox.put(act.data)
+            elif isinstance(act, Start):
+                self._begin(act)
+            elif isinstance(act, Cancel):
+                self._cancel(act.start)
+            elif isinstance(act, Close):
+                return False
+        return True
+
+    # -- calls -----------------------------------------------------------------------------------
+
+    def _begin(self, start: Start) -> None:
+        self.service.log("debug", "received", id=start.id)
+        wait_s = self.service.admit()
+        if wait_s:
+            self._carry_out(self.connection.finish(start, _too_fast(wait_s)))
+            return
+        wants = start.token is not None
+        call = self.service.make((lambda *what: self._progress(start, *what)) if wants else None)
+        self._calls[start] = call
+        self._jobs.put((start, call))
+        if self._workers < min(len(self._calls), WORKERS):
+            self._workers += 1
+            start_new_thread(self._work, ())
+
+    def _cancel(self, start: Start) -> None:
+        call = self._calls.get(start)
+        if call is not None:
+            self.service.log("debug", "cancelled", id=start.id)
+            call.cancel()
+
+    def _work(self) -> None:
+        """A worker's life: one call after another."""
+        while True:
+            start, call = self._jobs.get()
+            outcome = None if call.cancelled else self._run(start, call)
+            self._answer(lambda: self._finish(start, outcome))  # noqa: B023 - called at once
+            if self._ending:
+                self._done.put(None)
+
+    def _finish(self, start: Start, outcome: Outcome | None) -> "list[Act]":
+        del self._calls[start]
+        if outcome is None:
+            return []
+        try:
+            return self.connection.finish(start, outcome)
+        except Exception as problem:  # a structured form that is no JSON
+            self.service.log.traceback(problem)
+            return self.connection.finish(start, Outcome.of_error(BUG))
+
+    def _run(self, start: Start, call: "Call") -> Outcome:
+        began = monotonic()
+        try:
+            outcome = self.service.run(start.arguments, call)
+        except BaseException as problem:  # a bug in a tool never ends the server
+            self.service.log.traceback(problem)
+            outcome = Outcome.of_error(BUG)
+        taken_ms = round((monotonic() - began) * 1000, 3)
+        self.service.log("debug", "sent", id=start.id, ms=taken_ms, code=outcome.code or "ok")
+        return outcome
+
+    def _progress(self, start: Start, done: float, total: float | None, message: str) -> None:
+        self._answer(lambda: self.connection.progress(start, done, total, message))
+
+    def _answer(self, acts: "Callable[[], list[Act]]") -> None:
+        with self._lock:
+            going_on = self._carry_out(acts())
+        self._outbox.flush(patient=True)
+        if not going_on:
+            leave(self.service)
+
+    def _await_calls(self, timeout_s: float) -> None:
+        """Return when no call runs, or after `timeout_s`."""
+        deadline = monotonic() + timeout_s
+        while self._calls:
+            try:
+                self._done.get(True, max(deadline - monotonic(), 0.0))
+            except Empty:
+                return
+
+
+def _too_fast(wait_s: float) -> Outcome:
+    """As in the reference system; a JSON-RPC error would end some hosts' agents."""
+    text = "Rate limit exceeded. Please try again later."
+    hint = f"Wait {wait_s:.1f} s, or start the server with --rate"
+    return Outcome.of_error(ToolError(ErrorCode.RATE_LIMITED, text, hint))
+
+
+def once(service: Service, arguments: "dict[str, Json]") -> Outcome:
+    """The outcome of one call without any wire, on a thread of its own like every call."""
+    outcomes: list[Outcome] = []
+    over = allocate_lock()
+    over.acquire()
+
+    def work() -> None:
+        try:
+            outcomes.append(service.run(arguments, service.make(None)))
+        except BaseException as problem:
+            service.log.traceback(problem)
+        over.release()
+
+    on_signals(service)
+    start_new_thread(work, ())
+    over.acquire()
+    return outcomes[0] if outcomes else Outcome.of_error(BUG)
+
+
+def say(text: str, fd: int = 1) -> None:
+    """Write a text for people; a reader that has gone away (`| head`) is no error."""
+    data = memoryview((text + "\n").encode("utf-8", "backslashreplace"))
+    try:
+        while data:
+            data = data[os.write(fd, data) :]
+    except OSError:
+        return
+
+
+def ask() -> bytes:
+    """Everything on stdin."""
+    pieces = []
+    while piece := read(0):
+        pieces.append(piece)
+    return b"".join(pieces)
