@@ -1,0 +1,218 @@
+"""What an edit changed, as a short unified diff; knows nothing of files.
+
+A change is a list of spans, `(start, end, text)` in ascending order: what of the old text gives way
+to what.  The diff is made around the spans only, so a small edit of a large file stays cheap.
+"""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    Span = tuple[int, int, str]
+
+CONTEXT_LINES = 3
+DIFF_LINES = 60
+MATCHED_LINES = 2_000
+"""Changed lines up to which they are matched with each other: `difflib` is quadratic."""
+
+
+class Diff:
+    """Lines added and removed, the line numbers in the new text, and the diff cut to DIFF_LINES."""
+
+    __slots__ = ("added", "removed", "text")
+
+    def __init__(self, added: int, removed: int, text: str) -> None:
+        self.added = added
+        self.removed = removed
+        self.text = text
+
+
+class _Change:
+    """Whole lines of the old text, `start` to `end`, from line `at` (from 0), and what they become."""
+
+    __slots__ = ("at", "end", "new", "old", "start")
+
+    def __init__(self, at: int, start: int, end: int, old: list[str], new: list[str]) -> None:
+        self.at = at
+        self.start = start
+        self.end = end
+        self.old = old
+        self.new = new
+
+
+def between(old: str, new: str) -> "list[Span]":
+    """The spans that make `new` of `old`: one, or several where the changed part is small enough."""
+    start = _common(old, new)
+    end = _common(old[start:][::-1], new[start:][::-1])
+    first = old.rfind("\n", 0, start) + 1
+    last, last_new = len(old) - end, len(new) - end
+    line_end = old.find("\n", last)
+    tail = (line_end + 1 if line_end >= 0 else len(old)) - last
+    left, right = old[first : last + tail], new[first : last_new + tail]
+    if left == right:
+        return []
+    lines, others = left.split("\n"), right.split("\n")
+    if len(lines) + len(others) > MATCHED_LINES:
+        return [(first, last + tail, right)]
+    return [(first + a, first + b, text) for a, b, text in _matched(lines, others)]
+
+
+def _matched(lines: list[str], others: list[str]) -> "Iterator[Span]":
+    from difflib import SequenceMatcher
+
+    lines, others = _with_ends(lines), _with_ends(others)
+    places = [0]
+    for line in lines:
+        places.append(places[-1] + len(line))
+    for tag, a, b, c, d in SequenceMatcher(None, lines, others, autojunk=False).get_opcodes():
+        if tag != "equal":
+            yield places[a], places[b], "".join(others[c:d])
+
+
+def _with_ends(lines: list[str]) -> list[str]:
+    return [line + "\n" for line in lines[:-1]] + lines[-1:]
+
+
+def _common(one: str, other: str) -> int:
+    """How many characters both texts begin with alike; by halves, as comparing slices is fast."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def unified(text: str, spans: "Sequence[Span]") -> Diff:
+    """The diff of `text` for `spans`, in lines that end with LF (a CR before it is not shown)."""
+    added = removed = 0
+    shown: list[str] = []
+    left_out = 0
+    for hunk in _hunks(_changes(text, spans)):
+        if len(shown) < DIFF_LINES:
+            shown += _hunk_lines(text, hunk, added - removed)
+        else:
+            left_out += 1
+        added += sum(len(change.new) for change in hunk)
+        removed += sum(len(change.old) for change in hunk)
+    if len(shown) > DIFF_LINES:
+        shown[DIFF_LINES:] = [f"… {len(shown) - DIFF_LINES} more lines of this hunk"]
+    if left_out:
+        shown.append(f"… {left_out} more hunks")
+    return Diff(added, removed, "\n".join(shown))
+
+
+def _hunks(changes: "Iterable[_Change]") -> "Iterator[list[_Change]]":
+    """Changes whose context lines would meet belong together."""
+    hunk: list[_Change] = []
+    for change in changes:
+        if hunk and change.at - (hunk[-1].at + len(hunk[-1].old)) > 2 * CONTEXT_LINES:
+            yield hunk
+            hunk = []
+        hunk.append(change)
+    if hunk:
+        yield hunk
+
+
+def _hunk_lines(text: str, hunk: list[_Change], shift: int) -> list[str]:
+    """The hunk as a unified diff has it; `shift` lines were added before it."""
+    body = [" " + line for line in _lines(_back(text, hunk[0].start))]
+    first = hunk[0].at - len(body) + 1
+    reached = hunk[0].start
+    for change in hunk:
+        body += [" " + line for line in _lines(text[reached : change.start])]
+        body += ["-" + line for line in change.old] + ["+" + line for line in change.new]
+        reached = change.end
+    body += [" " + line for line in _lines(_ahead(text, reached))]
+    old = sum(line[0] != "+" for line in body)
+    new = sum(line[0] != "-" for line in body)
+    head = f"@@ -{_range(first, old)} +{_range(first + shift, new)} @@"
+    return [head, *(line.removesuffix("\n").removesuffix("\r") for line in body)]
+
+
+def _changes(text: str, spans: "Sequence[Span]") -> "Iterator[_Change]":
+    line, counted = 0, 0  # lines of `text` before the position `counted`
+    for group in _groups(text, spans):
+        first = text.rfind("\n", 0, group[0][0]) + 1
+        last = _line_end(text, group[-1][1])
+        line += text.count("\n", counted, first)
+        counted = first
+        yield from _trimmed(text, line, first, last, _changed(text, first, last, group))
+
+
+def _groups(text: str, spans: "Sequence[Span]") -> "Iterator[list[Span]]":
+    """Spans whose whole lines touch belong together."""
+    group: list[Span] = []
+    for span in spans:
+        if group and text.find("\n", group[-1][1], span[0]) >= 0:
+            yield group
+            group = []
+        group.append(span)
+    if group:
+        yield group
+
+
+def _line_end(text: str, position: int) -> int:
+    """Where the line that reaches `position` ends, behind its line feed; whole lines stay whole."""
+    if position and text[position - 1 : position] == "\n":
+        return position
+    return text.find("\n", position) + 1 or len(text)
+
+
+def _changed(text: str, first: int, last: int, group: "list[Span]") -> str:
+    pieces, at = [], first
+    for start, end, new in group:
+        pieces += [text[at:start], new]
+        at = end
+    return "".join(pieces) + text[at:last]
+
+
+def _trimmed(text: str, line: int, first: int, last: int, new: str) -> "Iterator[_Change]":
+    """The change of these lines without the equal ones at its edges; none when nothing differs."""
+    if new and not new.endswith("\n") and last < len(text):  # the new text joins the next line
+        more = text.find("\n", last) + 1 or len(text)
+        new, last = new + text[last:more], more
+    old_lines, new_lines = _lines(text[first:last]), _lines(new)
+    least = min(len(old_lines), len(new_lines))
+    same = _alike(old_lines, new_lines, least)
+    end = _alike(old_lines[::-1], new_lines[::-1], least - same)
+    old_lines, tail = old_lines[: len(old_lines) - end], old_lines[len(old_lines) - end :]
+    start = first + sum(map(len, old_lines[:same]))
+    removed, added = old_lines[same:], new_lines[same : len(new_lines) - end]
+    if removed or added:
+        yield _Change(line + same, start, last - sum(map(len, tail)), removed, added)
+
+
+def _alike(lines: list[str], others: list[str], most: int) -> int:
+    """How many lines, at most `most`, both begin with alike."""
+    count = 0
+    while count < most and lines[count] == others[count]:
+        count += 1
+    return count
+
+
+def _back(text: str, first: int) -> str:
+    start = first
+    for _ in range(CONTEXT_LINES):
+        start = text.rfind("\n", 0, max(start - 1, 0)) + 1 if start else 0
+    return text[start:first]
+
+
+def _ahead(text: str, last: int) -> str:
+    end = last
+    for _ in range(CONTEXT_LINES):
+        end = text.find("\n", end) + 1 or len(text)
+    return text[last:end]
+
+
+def _lines(text: str) -> list[str]:
+    """The lines with their line feeds; an unended last one counts."""
+    lines = text.split("\n")
+    return [line + "\n" for line in lines[:-1]] + [line for line in lines[-1:] if line]
+
+
+def _range(first: int, count: int) -> str:
+    """Start and length as in a unified diff: the line before it when there is none."""
+    return f"{first if count else first - 1},{count}"
