@@ -1,0 +1,1 @@
+"""The LS server: lists a directory for a model."""
