@@ -1,0 +1,1 @@
+"""Edit: change one place of a file and no byte besides."""

@@ -1,0 +1,1 @@
+"""Replace: create or overwrite a whole file."""
