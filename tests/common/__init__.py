@@ -1,0 +1,1 @@
+"""The shared package, module by module."""

@@ -1,0 +1,119 @@
+"""The house's own rules: what a tool consists of is everywhere, and nothing is heavy at start."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from toolroll import __version__
+from toolroll.cli import program
+from toolroll.tool import Tool
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+FOLDERS = sorted(path.name for path in (ROOT / "tools").iterdir() if path.is_dir())
+
+HEAVY = {
+    *("argparse", "asyncio", "collections", "concurrent", "contextlib", "ctypes", "dataclasses"),
+    *("enum", "functools", "hashlib", "inspect", "json", "logging", "multiprocessing", "pathlib"),
+    *("pexpect", "re", "regex", "shutil", "signal", "socket", "subprocess", "tempfile"),
+    *("threading", "typing", "wcmatch"),
+}
+"""Modules that no server may import before its first call (benchmarks/README.md has the price)."""
+
+
+def tool_of(folder: str) -> Tool:
+    module = import_module(f"toolroll_{folder}.tool")
+    return next(one for one in vars(module).values() if isinstance(one, Tool))
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_tool_is_named_everywhere(folder: str) -> None:
+    package = f"toolroll_{folder}"
+    home = ROOT / "tools" / folder
+    wheel = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    floors = PROJECT["tool"]["importlinter"]
+    missing = [
+        what
+        for what, there in {
+            "its script": PROJECT["project"]["scripts"].get(program(tool_of(folder)))
+            == f"{package}.__main__:run",
+            "its package in the wheel": f"tools/{folder}/{package}" in wheel,
+            "its folder in dev-mode-dirs": f"tools/{folder}"
+            in PROJECT["tool"]["hatch"]["build"]["dev-mode-dirs"],
+            "its package among the floors' roots": package in floors["root_packages"],
+            "its package in the floors' contracts": all(
+                package in str(contract) for contract in floors["contracts"][1:3]
+            ),
+            "README.md": (home / "README.md").is_file(),
+            "py.typed": (home / package / "py.typed").is_file(),
+            "a test module": any((ROOT / "tests/tools").glob(f"test_{folder}*.py")),
+            "a row in the top README": f"](tools/{folder}/README.md)"
+            in (ROOT / "README.md").read_text(),
+        }.items()
+        if not there
+    ]
+    assert not missing, f"tools/{folder} lacks {', '.join(missing)}"
+
+
+def test_only_the_readme_and_the_package_lie_in_a_tools_folder() -> None:
+    for folder in FOLDERS:
+        names = {path.name for path in (ROOT / "tools" / folder).iterdir()} - {"__pycache__"}
+        assert names == {"README.md", f"toolroll_{folder}"}
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_server_imports_nothing_heavy_before_its_first_call(folder: str) -> None:
+    code = f"import sys; import toolroll_{folder}.__main__; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    bare = subprocess.run(
+        [sys.executable, "-I", "-c", "import sys; print(*sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    loaded = set(done.stdout.split()) - set(bare.stdout.split())
+    assert not loaded & HEAVY
+
+
+def test_all_descriptions_fit_into_a_models_context() -> None:
+    tools = [tool_of(folder) for folder in FOLDERS]
+    texts = [str(one.schema.get("description", "")) for tool in tools for one in tool.parameters]
+    assert sum(len(tool.description) for tool in tools) < 3_600
+    assert sum(map(len, texts)) < 3_500
+    assert all(texts)
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_tool_has_a_title_and_all_four_hints(folder: str) -> None:
+    hints = tool_of(folder).annotations
+    assert set(hints) == {
+        "title",
+        "readOnlyHint",
+        "destructiveHint",
+        "idempotentHint",
+        "openWorldHint",
+    }
+    assert re.fullmatch(r"[A-Za-z0-9_.-]{1,64}", tool_of(folder).name)
+
+
+def test_the_generated_tables_are_current() -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "scripts/tables.py", "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_changelog_tells_of_this_version() -> None:
+    assert f"## {__version__}" in (ROOT / "CHANGELOG.md").read_text()

@@ -1,0 +1,1 @@
+"""The tools, each through its function and its real process."""

@@ -1,0 +1,387 @@
+"""Edit changes what it was asked to, no byte besides, or says exactly why not."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.conftest import ERAS, Wire
+from toolroll.call import Call
+from toolroll.tool import Outcome
+from toolroll_edit.match import apart, occurrences
+from toolroll_edit.tool import edit as declared
+
+Edit = Callable[..., Outcome]
+
+
+@pytest.fixture
+def edit(tmp_path: Path, make_call: Callable[..., Call]) -> Edit:
+    """`edit(file_path=..., ...)`: the outcome in tmp_path."""
+
+    def run(**arguments: Any) -> Outcome:
+        arguments.setdefault("file_path", "a.txt")
+        return declared.call(arguments, make_call(tmp_path, deny=[".git/**"]))
+
+    return run
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "a.txt"
+
+
+# -- what is changed --------------------------------------------------------------------------------
+
+
+def test_one_occurrence_is_replaced(edit: Edit, file: Path) -> None:
+    file.write_bytes(b"one\ntwo\nthree\n")
+    done = edit(old_string="two", new_string="2\n2b")
+    assert file.read_bytes() == b"one\n2\n2b\nthree\n"
+    assert done.text.startswith("Edited 'a.txt': 1 replacement, lines 2-3 (+2 -1), etag ")
+    assert "-two\n+2\n+2b" in done.text
+    assert done.structured["added"] == 2
+
+
+def test_two_occurrences_are_refused_with_their_lines(edit: Edit, file: Path) -> None:
+    file.write_bytes(b"x\ny\nx\n")
+    done = edit(old_string="x", new_string="z")
+    assert done.code == "MULTIPLE_MATCHES"
+    assert "2 times" in done.text
+    assert "lines 1, 3" in done.text
+    assert file.read_bytes() == b"x\ny\nx\n"
+
+
+def test_overlapping_occurrences_count(edit: Edit, file: Path) -> None:
+    file.write_bytes(b"aaa")
+    assert edit(old_string="aa", new_string="b").code == "MULTIPLE_MATCHES"
+
+
+def test_replace_all_replaces_all_from_the_left(edit: Edit, file: Path) -> None:
+    file.write_bytes(b"aaa b aaa")
+    done = edit(old_string="aa", new_string="x", replace_all=True)
+    assert file.read_bytes() == b"xa b xa"
+    assert "2 replacements" in done.text
+
+
+def test_an_empty_new_string_takes_text_away(edit: Edit, file: Path) -> None:
+    file.write_bytes(b"one\ntwo\n")
+    assert not edit(old_string="two\n", new_string="").failed
+    assert file.read_bytes() == b"one\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "old", "new", "after"),
+    [
+        (b"a\r\nb\r\nc\r\n", "a\nb", "x\ny\nz", b"x\r\ny\r\nz\r\nc\r\n"),
+        (b"a\r\nb\nc\r\n", "b\n", "x\ny\n", b"a\r\nx\ny\nc\r\n"),
+        (b"a\nb\n", "a\r\nb", "x\r\ny", b"x\ny\n"),
+        (b"a\r\nb\r\n", "\nb", "\nc", b"a\r\nc\r\n"),
+        (b"a\r\n\r\nb", "\n\n", "\n", b"a\r\nb"),
+        (b"one line", "one", "1\r\n2", b"1\r\n2 line"),
+    ],
+    ids=[
+        "crlf",
+        "mixed",
+        "crlf given, lf file",
+        "starts with a line end",
+        "blank line",
+        "no line end",
+    ],
+)
+def test_new_text_takes_the_line_end_of_its_place(
+    edit: Edit, file: Path, before: bytes, old: str, new: str, after: bytes
+) -> None:
+    file.write_bytes(before)
+    assert not edit(old_string=old, new_string=new).failed
+    assert file.read_bytes() == after
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b"\xef\xbb\xbfkey = old\n\xff\xfe tail", b"\xef\xbb\xbfkey = n\xc3\xa9w\n\xff\xfe tail"),
+        (
+            b"\xff\xfe" + "key = old\n".encode("utf-16-le"),
+            b"\xff\xfe" + "key = néw\n".encode("utf-16-le"),
+        ),
+        (
+            b"\xfe\xff" + "key = old\n".encode("utf-16-be"),
+            b"\xfe\xff" + "key = néw\n".encode("utf-16-be"),
+        ),
+        ("key = old ä\n".encode("latin-1"), "key = néw ä\n".encode("latin-1")),
+        (b"key = old \xc3\xa4 \xe9 \x80\n", b"key = n\xc3\xa9w \xc3\xa4 \xe9 \x80\n"),
+    ],
+    ids=["utf-8 with bom and stray bytes", "utf-16 le", "utf-16 be", "latin-1", "stray bytes"],
+)
+def test_new_text_is_written_in_the_files_encoding(
+    edit: Edit, file: Path, before: bytes, after: bytes
+) -> None:
+    file.write_bytes(before)
+    assert not edit(old_string="old", new_string="néw").failed
+    assert file.read_bytes() == after
+
+
+def test_a_character_the_encoding_cannot_hold_is_named(edit: Edit, file: Path) -> None:
+    file.write_bytes("old ä\n".encode("latin-1"))
+    done = edit(old_string="old", new_string="€")
+    assert done.code == "INVALID_PARAMS"
+    assert "EURO SIGN" in done.text
+    assert "Latin-1" in done.text
+
+
+@given(
+    st.binary(max_size=60),
+    st.text(st.sampled_from("ab\n\r\té€"), min_size=1, max_size=6),
+    st.integers(0, 60),
+)
+@settings(
+    deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_an_edit_and_its_inverse_restore_every_byte(
+    tmp_path: Path, make_call: Callable[..., Call], data: bytes, new: str, at: int
+) -> None:
+    """For arbitrary bytes around the place; a marker makes sure that there is one."""
+    if b"\0" in data or data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return
+    before = data[:at] + b"<<old>>" + data[at:]
+    path = tmp_path / "any"
+    path.write_bytes(before)
+    call = make_call(tmp_path)
+    new = f"<<{new}>>"
+    first = declared.call({"file_path": "any", "old_string": "<<old>>", "new_string": new}, call)
+    if first.failed:  # the file is Latin-1 and cannot hold the new text
+        assert first.code == "INVALID_PARAMS"
+        assert path.read_bytes() == before
+        return
+    again = {"file_path": "any", "old_string": new, "new_string": "<<old>>"}
+    assert not declared.call(again, call).failed
+    assert path.read_bytes() == before
+
+
+@given(
+    st.text(st.sampled_from("ab\n"), max_size=12),
+    st.text(st.sampled_from("ab\n"), min_size=1, max_size=3),
+)
+@settings(deadline=None)
+def test_occurrences_in_crlf_text_are_those_of_lf_text(text: str, wanted: str) -> None:
+    plain = occurrences(text, wanted)
+    found = occurrences(text.replace("\n", "\r\n"), wanted)
+    assert [text[:start].count("\n") for start, _ in plain] == [
+        text.replace("\n", "\r\n")[:start].count("\n") for start, _ in found
+    ]
+    assert text.count(wanted) == len(apart(plain))
+
+
+# -- creation ---------------------------------------------------------------------------------------
+
+
+def test_an_empty_old_string_creates_a_file_and_its_parents(edit: Edit, tmp_path: Path) -> None:
+    done = edit(file_path="new/deep/a.py", old_string="", new_string="x\n")
+    assert (tmp_path / "new/deep/a.py").read_bytes() == b"x\n"
+    assert done.text.startswith("Created 'new/deep/a.py': 1 line, etag ")
+
+
+def test_an_existing_file_is_not_created_again(edit: Edit, file: Path) -> None:
+    file.write_bytes(b"")
+    assert edit(old_string="", new_string="x").code == "ALREADY_EXISTS"
+    assert file.read_bytes() == b""
+
+
+def test_a_refused_creation_makes_no_directories(edit: Edit, tmp_path: Path) -> None:
+    assert edit(file_path="d/a", old_string="", new_string="\0").code == "INVALID_PARAMS"
+    assert not (tmp_path / "d").exists()
+
+
+# -- refusals ---------------------------------------------------------------------------------------
+
+
+def test_an_edit_that_changes_nothing_is_refused(edit: Edit, file: Path) -> None:
+    file.write_bytes(b"x")
+    assert edit(old_string="x", new_string="x").code == "INVALID_PARAMS"
+
+
+def test_a_binary_file_is_refused(edit: Edit, file: Path) -> None:
+    file.write_bytes(b"x\0y")
+    assert edit(old_string="x", new_string="y").code == "BINARY_FILE"
+
+
+@pytest.mark.parametrize("kind", ["directory", "fifo", "missing", "outside", "git"])
+def test_what_is_no_file_of_ours_is_refused_untouched(
+    edit: Edit, tmp_path: Path, kind: str
+) -> None:
+    path = {"git": ".git/config", "outside": "/etc/hostname"}.get(kind, "x")
+    if kind == "directory":
+        (tmp_path / "x").mkdir()
+    if kind == "fifo":
+        os.mkfifo(tmp_path / "x")
+    if kind == "git":
+        (tmp_path / ".git").mkdir()
+        (tmp_path / ".git/config").write_text("x")
+    codes = {
+        "directory": "NOT_A_FILE",
+        "fifo": "NOT_A_FILE",
+        "missing": "NOT_FOUND",
+        "outside": "OUTSIDE_ROOTS",
+        "git": "PERMISSION_DENIED",
+    }
+    assert edit(file_path=path, old_string="x", new_string="y").code == codes[kind]
+
+
+def test_a_marker_never_overwrites_the_value_it_stands_for(edit: Edit, file: Path) -> None:
+    file.write_bytes(b"key = s3cr3t-value\n")
+    done = edit(old_string="key = ", new_string="key = [REDACTED:API_KEY]")
+    assert done.code == "INVALID_PARAMS"
+    assert "REDACTED" in done.text
+    assert file.read_bytes() == b"key = s3cr3t-value\n"
+
+
+def test_a_marker_that_the_file_holds_literally_may_be_written(edit: Edit, file: Path) -> None:
+    file.write_bytes(b"log = [REDACTED:API_KEY]\n")
+    assert not edit(old_string="log =", new_string="logs = [REDACTED:API_KEY] #").failed
+
+
+# -- if_match ---------------------------------------------------------------------------------------
+
+
+def test_an_etag_from_the_last_answer_is_taken(edit: Edit, file: Path) -> None:
+    file.write_bytes(b"one")
+    tag = edit(old_string="one", new_string="two").structured["etag"]
+    assert not edit(old_string="two", new_string="three", if_match=tag).failed
+
+
+def test_another_content_is_a_conflict_that_shows_the_place(edit: Edit, file: Path) -> None:
+    file.write_bytes(b"a\nb\nc\nd\ntarget\ne\nf\ng\nh\n")
+    done = edit(old_string="target", new_string="x", if_match="0123456789ab")
+    assert done.code == "CONFLICT"
+    assert "5\ttarget" in done.text
+    assert "2\tb" in done.text
+    assert "1\ta" not in done.text
+    assert file.read_bytes().count(b"target") == 1
+
+
+# -- NO_MATCH that the next try can use -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "old", "says"),
+    [
+        (
+            "def f():\n\treturn 1\n",
+            "def f():\n    return 1\n",
+            "indents with 1 tab, old_string with 4 spaces",
+        ),
+        ("a = 1  \nb = 2\n", "a = 1\nb = 2", "Only blanks at the ends of lines"),
+        ("say(\u201chi\u201d)\n", 'say("hi")', "LEFT DOUBLE QUOTATION MARK"),
+        ("a\u00a0b\n", "a b", "NO-BREAK SPACE"),
+        ("a\u200bb\n", "ab", "ZERO WIDTH SPACE"),
+        ("x = 1\ny = 2\n", "1\tx = 1\n2\ty = 2", "line numbers that View puts in front"),
+        ("x\ny\n", "x\\ny", "line ends and tabs in place of \\n"),
+        ("if a < b:\n", "if a &lt; b:", "HTML entities"),
+        ("Hello World\n", "hello world", "upper and lower case"),
+        (
+            "def total(items):\n    return sum(items)\n",
+            "def totals(items):\n    return sum(items)",
+            "The nearest text",
+        ),
+    ],
+)
+def test_no_match_names_what_differs_and_gives_the_exact_text(
+    edit: Edit, file: Path, content: str, old: str, says: str
+) -> None:
+    file.write_text("# first\n" + content + "# last\n")
+    done = edit(old_string=old, new_string="new")
+    assert done.code == "NO_MATCH"
+    assert says in done.text
+    exact = done.structured["error"].split("Use this old_string:\n")[1]
+    assert not edit(old_string=exact, new_string="new").failed or "\\u" in exact
+
+
+def test_no_match_tells_when_the_edit_was_made_before(edit: Edit, file: Path) -> None:
+    file.write_text("new text\n")
+    assert (
+        "new_string is there already (line 1)" in edit(old_string="old", new_string="new text").text
+    )
+
+
+def test_no_match_names_redaction_and_escapes(edit: Edit, file: Path) -> None:
+    file.write_text("key = abc\x1b[0m\n")
+    assert "holds the value itself" in edit(old_string="[REDACTED:KEY]", new_string="x").text
+    assert "\\x1b" in edit(old_string="abc\\x1b[0m", new_string="x").text
+
+
+def test_no_match_in_an_empty_file_or_with_nothing_similar_says_so(edit: Edit, file: Path) -> None:
+    file.write_text("")
+    assert "is empty" in edit(old_string="x", new_string="y").text
+    file.write_text("completely\ndifferent\n")
+    assert "Nothing similar" in edit(old_string="0123456789", new_string="y").text
+
+
+def test_what_is_nearest_is_never_edited(edit: Edit, file: Path) -> None:
+    file.write_text("value = 1\n")
+    edit(old_string="value  =  1", new_string="x")
+    assert file.read_text() == "value = 1\n"
+
+
+def test_a_large_file_is_searched_in_bounded_time(edit: Edit, file: Path) -> None:
+    file.write_text("".join(f"line {number} of many\n" for number in range(200_000)))
+    assert edit(old_string="line of few words", new_string="x").code == "NO_MATCH"
+
+
+# -- several at once --------------------------------------------------------------------------------
+
+WORKER = """
+import sys
+from toolroll.call import Call
+from toolroll.guard import Guard
+from toolroll.paths import Roots
+from toolroll_edit.tool import edit
+root, name = sys.argv[1:]
+call = Call(Roots([root]), Guard({}))
+for step in range(25):
+    asked = {"file_path": "log", "old_string": "END", "new_string": f"{name}-{step}\\nEND"}
+    done = edit.call(asked, call)
+    assert not done.failed, done.text
+"""
+
+
+def test_eight_processes_editing_one_file_lose_no_edit(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("END\n")
+    workers = [
+        subprocess.Popen([sys.executable, "-c", WORKER, tmp_path, str(number)])
+        for number in range(8)
+    ]
+    assert [worker.wait(timeout=100) for worker in workers] == [0] * 8
+    lines = (tmp_path / "log").read_text().split("\n")
+    assert sorted(lines[:-2]) == sorted(
+        f"{number}-{step}" for number in range(8) for step in range(25)
+    )
+    assert os.listdir(tmp_path) == ["log"]
+
+
+# -- the real process -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_an_edit_over_the_wire(wire: Callable[..., Wire], tmp_path: Path, era: str) -> None:
+    (tmp_path / "a.txt").write_bytes(b"one\r\ntwo\r\n")
+    server = wire("toolroll_edit", "--root", tmp_path).open(era)
+    done = server.call("Edit", file_path="a.txt", old_string="one\ntwo", new_string="1\n2")
+    assert not done["isError"], done
+    assert (tmp_path / "a.txt").read_bytes() == b"1\r\n2\r\n"
+    refused = server.call("Edit", file_path="a.txt", old_string="x", new_string="y", backup=True)
+    assert refused["isError"]
+    assert "'backup' is not a parameter" in refused["content"][0]["text"]
+
+
+def test_hooks_of_git_are_closed_by_default(wire: Callable[..., Wire], tmp_path: Path) -> None:
+    (tmp_path / ".git/hooks").mkdir(parents=True)
+    server = wire("toolroll_edit", "--root", tmp_path).open()
+    done = server.call("Edit", file_path=".git/hooks/pre-commit", old_string="", new_string="x")
+    assert done["_meta"]["toolroll/code"] == "PERMISSION_DENIED"
+    assert not (tmp_path / ".git/hooks/pre-commit").exists()

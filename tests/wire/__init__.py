@@ -1,0 +1,1 @@
+"""The wire: the conformance statement, lifecycles, other people's clients."""
