@@ -1,0 +1,16 @@
+"""The smallest server on the official Python SDK: one tool that lists a directory."""
+
+import os
+
+from mcp.server.mcpserver import MCPServer
+
+server = MCPServer("peer")
+
+
+@server.tool()
+def LS(path: str) -> str:  # noqa: N802 - the tool's name on the wire
+    """List a directory."""
+    return "\n".join(sorted(os.listdir(path)))
+
+
+server.run()
