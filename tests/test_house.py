@@ -104,9 +104,10 @@ def test_a_tool_has_a_title_and_all_four_hints(folder: str) -> None:
     assert re.fullmatch(r"[A-Za-z0-9_.-]{1,64}", tool_of(folder).name)
 
 
-def test_the_generated_tables_are_current() -> None:
+@pytest.mark.parametrize("script", ["tables.py", "examples.py"])
+def test_what_is_generated_in_the_documentation_is_current(script: str) -> None:
     done = subprocess.run(
-        [sys.executable, ROOT / "scripts/tables.py", "--check"],
+        [sys.executable, ROOT / "scripts" / script, "--check"],
         capture_output=True,
         text=True,
         check=False,
