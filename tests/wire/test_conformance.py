@@ -42,6 +42,13 @@ TOOLS = [
     for module, name, good, bad in (
         ("toolroll_ls", "LS", {"path": "."}, {"path": 5}),
         ("toolroll_view", "View", {"file_path": "page.txt"}, {"file_path": 5}),
+        (
+            "toolroll_edit",
+            "Edit",
+            {"file_path": "page.txt", "old_string": "page", "new_string": "page!"},
+            {"file_path": 5},
+        ),
+        ("toolroll_replace", "Replace", {"file_path": "new.txt", "content": "x"}, {"content": 5}),
     )
     if find_spec(f"{module}.__main__")
 ]
