@@ -170,6 +170,11 @@ class Roots:
                 return Parent(fd, spot.path, text, spot.status)
         raise _conflict(text)
 
+    @property
+    def denies(self) -> bool:
+        """False when no place inside the roots is closed, so that nothing need be asked of `denied`."""
+        return bool(self._deny)
+
     def denied(self, path: str, is_directory: bool = False) -> str | None:
         """The `deny` pattern that closes a real absolute path or a folder above it, else None.
 

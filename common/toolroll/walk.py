@@ -324,7 +324,7 @@ def _value(text: str) -> tuple[str, bool]:
 # ---- the walk ----
 
 
-class _Branch:
+class Branch:
     """The way down to the current directory: names, and descriptors of its lowest levels only.
 
     A level that was closed on the way down is opened again by name from the top on the way up,
@@ -395,7 +395,7 @@ def walk(
     Raises: OSError when the start cannot be listed, ToolError CANCELLED.
     """
     sieve = _Sieve(skipped, hidden=hidden, call=call)
-    branch = _Branch(directory_fd)
+    branch = Branch(directory_fd)
     try:
         files, others, folders = sieve.sort(sieve.entries(directory_fd), rules)
         if files or others:
