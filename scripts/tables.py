@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 
 from toolroll.cli import declared, program, variable
+from toolroll.help import plain
 from toolroll.tool import Option, Tool
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -27,9 +28,8 @@ def parameters(tool: Tool) -> str:
     """The table of a call's parameters."""
     rows = ["| parameter | type | default | meaning |", "|---|---|---|---|"]
     for one in tool.parameters:
-        default = (
-            "required" if one.required else f"`{one.schema.get('default', '')}`".replace("``", "")
-        )
+        value = plain(one.schema.get("default", ""))
+        default = "required" if one.required else f"`{value}`" if value else ""
         about = str(one.schema.get("description", "")).replace("|", "\\|")
         rows.append(f"| `{one.name}` | {one.schema['type']} | {default} | {about} |")
     return "\n".join(rows)
@@ -48,7 +48,7 @@ def options(tool: Tool) -> str:
 
 def _option(one: Option) -> str:
     name = f"--{one.name}" + (f" {one.value}" if one.kind else "")
-    default = f" Default: `{one.default}`." if one.default not in (None, ()) else ""
+    default = f" Default: `{plain(one.default)}`." if one.default not in (None, ()) else ""
     many = " May be repeated." if one.many else ""
     return f"| `{name}` | `{variable(one)}` | {one.help}{many}{default} |"
 

@@ -107,6 +107,9 @@ def main(tool: "Tool") -> int:
     except UsageError as problem:
         stdio.say(f"{program(tool)}: {problem}\nTry '{program(tool)} --help'.", fd=2)
         return 2
+    except OSError as problem:  # the answer for a person could not be written
+        os.write(2, f"{program(tool)}: {problem.strerror}\n".encode())
+        return 1
 
 
 def program(tool: "Tool") -> str:
@@ -157,13 +160,15 @@ def _service(
     Raises: UsageError.
     """
     try:
-        roots = Roots(options["root"] or default_roots(), options["deny"])
         if tool.start is not None:
             tool.start(options)
+        roots = Roots(options["root"] or default_roots(), options["deny"])
         guard = Guard(environ, options["secret"], not options["no-redact"])
         trace = Trace(options["trace"], guard.mask) if options["trace"] else None
-    except (ValueError, OSError) as problem:
+    except ValueError as problem:
         raise UsageError(str(problem)) from None
+    except OSError as problem:
+        raise UsageError(f"--trace {options['trace']}: {problem.strerror}") from None
     deadline_s = options["deadline"] if tool.read_only else None
     rate: Rate = options["rate"]
 
@@ -177,7 +182,12 @@ def _service(
 
 def default_roots() -> list[str]:
     """Where the server was started, unless that is everything: `/` or the home directory."""
-    here = os.getcwd()
+    try:
+        here = os.getcwd()
+    except OSError:
+        raise ValueError(
+            "the directory this was started in is gone; name one with --root"
+        ) from None
     return [] if here in ("/", os.path.realpath(os.path.expanduser("~"))) else [here]
 
 

@@ -68,9 +68,12 @@ class Cancel:
 
 
 class Close:
-    """Nothing further is read; the process ends when the started calls have been answered."""
+    """Nothing further is read; the process ends, with `status`, when the started calls are answered."""
 
-    __slots__ = ()
+    __slots__ = ("status",)
+
+    def __init__(self, status: int = 0) -> None:
+        self.status = status
 
 
 if TYPE_CHECKING:
@@ -119,13 +122,13 @@ class Connection:
         self._subscriptions: set[Id] = set()
         self._framer = Framer()
         self._fresh = True  # no message has come so far
-        self._closed = False  # nothing that still comes is read
+        self.bare = False  # a one-shot call has come: nothing behind it is read
 
     def receive(self, data: bytes) -> "Iterator[Act]":
         """The acts that `data` asks for; empty data is the end of input."""
         frames = self._framer.feed(data) if data else self._framer.finish()
         for frame in frames:
-            if not self._closed:
+            if not self.bare:
                 yield from self._framed(frame)
         if not data:
             yield Close()
@@ -140,7 +143,7 @@ class Connection:
             return []
         acts: list[Act]
         if start.form == BARE:
-            acts = [Send(dumps(outcome.structured) + b"\n"), Close()]
+            acts = [Send(dumps(outcome.structured) + b"\n"), Close(int(outcome.failed))]
         else:
             acts = self._reply(start.route, jsonrpc.result(start.id, self._result(start, outcome)))
         del self.running[start.id]
@@ -191,11 +194,11 @@ class Connection:
 
     def _one_shot(self, value: "dict[str, Json]", route: Route) -> "list[Act]":
         """A call as the reference system's tools took it: answered bare, then the process ends."""
-        self._closed = True
+        self.bare = True
         if value["name"] == self.tool.name:
             return [self._start("", value["params"], route, BARE)]
         text = f"Unknown tool: {value['name']}; this server has {self.tool.name}"
-        return [Send(dumps({"error": text, "code": ErrorCode.INVALID_PARAMS}) + b"\n"), Close()]
+        return [Send(dumps({"error": text, "code": ErrorCode.INVALID_PARAMS}) + b"\n"), Close(1)]
 
     def _batched(self, values: "list[Json]", route: Route) -> "Iterable[Act]":
         """JSON-RPC 2.0 section 6, where the negotiated revision has batches (MCP 2025-03-26 basic)."""

@@ -39,18 +39,20 @@ def _parameter(one: "Parameter") -> tuple[str, str]:
     about = str(one.schema.get("description", ""))
     default = one.schema.get("default")
     return f"{one.name} ({one.schema['type']})", about + (
-        f" Default: {_plain(default)}." if default not in (None, "") else ""
+        f" Default: {plain(default)}." if default not in (None, "") else ""
     )
 
 
-def _plain(value: object) -> str:
+def plain(value: object) -> str:
     """A value as it is written on the command line."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _option(one: "Option") -> tuple[str, str]:
     name = f"--{one.name}" + (f" {one.value}" if one.kind else "")
-    default = f" Default: {one.default}." if one.default not in (None, ()) else ""
+    default = f" Default: {plain(one.default)}." if one.default not in (None, ()) else ""
     return name, one.help + (" May be repeated." if one.many else "") + default
 
 

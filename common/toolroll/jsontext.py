@@ -65,12 +65,15 @@ def loads(data: bytes) -> "Json":
     text = data.decode("utf-8").strip(WHITE)
     try:
         value, end = scan(text, 0)
-    except (
-        Exception
-    ) as problem:  # the scanner also raises StopIteration, RecursionError, SystemError
-        raise ValueError(f"not JSON: {problem}") from None
+    except StopIteration as problem:
+        where = f"at character {problem.value + 1}" if problem.value < len(text) else "at its end"
+        raise ValueError(f"not JSON: a value is missing {where}") from None
+    except RecursionError:
+        raise ValueError("not JSON that is read here: nested too deep") from None
+    except SystemError:  # what the scanner of 3.11 makes of a syntax error
+        raise ValueError("not JSON") from None
     if end != len(text):
-        raise ValueError("not JSON: text behind the value")
+        raise ValueError(f"not JSON: more text at character {end + 1}, behind the value")
     return value
 
 

@@ -85,6 +85,12 @@ class Trace:
                 self._write(way, rest)
 
     def _write(self, way: str, data: bytes) -> None:
+        if self._fd < 0:
+            return
         text = self.mask(data.decode("utf-8", "backslashreplace"))
         line = {"time": round(time(), 6), "way": way, "data": text}
-        os.write(self._fd, dumps(line) + b"\n")
+        try:
+            os.write(self._fd, dumps(line) + b"\n")
+        except OSError as problem:  # a full disk ends the record, never the server
+            self._fd = -1
+            os.write(2, f"--trace stops: {problem.strerror}\n".encode())

@@ -406,9 +406,14 @@ class _Tree:
 
         A read-only folder may lie where others can make one of that name (/tmp): that is refused.
         """
-        if self.fd is not None:
+        if self.fd is not None and os.fstat(self.fd).st_nlink:
             return os.dup(self.fd)
         fd = os.open(self.path, STEP)
+        if (
+            self.fd is not None
+        ):  # the folder was removed and made again: the operator named its path
+            os.dup2(fd, self.fd, inheritable=False)
+            return fd
         if os.fstat(fd).st_uid == os.geteuid():
             return fd
         os.close(fd)

@@ -8,6 +8,7 @@ from _queue import Empty, SimpleQueue
 from _signal import (  # type: ignore[import-not-found]  # signal without its enums: 4 ms
     SIGINT,
     SIGTERM,
+    set_wakeup_fd,
     signal,
 )
 from _thread import allocate_lock, start_new_thread
@@ -97,10 +98,19 @@ def leave(service: Service, status: int = 0) -> "NoReturn":
     os._exit(status)
 
 
-def on_signals(service: Service) -> None:
-    """End on INT and TERM without grace: Claude Code sends the one, opencode and Gemini the other."""
+def on_signals(service: Service, status: "Callable[[int], int]" = lambda _: 0) -> None:
+    """End on INT and TERM without grace: Claude Code sends the one, opencode and Gemini the other.
+
+    A thread waits for them: a handler alone would only run when the main thread comes back from a
+    read, and a signal just before that read would be lost until the next input.  `status` makes the
+    exit code of the signal's number.
+    """
+    waiting, signalled = os.pipe()
+    os.set_blocking(signalled, False)
+    set_wakeup_fd(signalled)
     for number in (SIGINT, SIGTERM):
-        signal(number, lambda *_: leave(service))
+        signal(number, lambda *_: None)
+    start_new_thread(lambda: leave(service, status(os.read(waiting, 1)[0])), ())
 
 
 class Outbox:
@@ -132,8 +142,9 @@ class Outbox:
             finally:
                 self._turn.release()
             if not done:
-                start_new_thread(self.flush, (True,))
-                return
+                if _started(self.flush, True):
+                    return
+                patient = True
 
     def drain(self, deadline: float) -> None:
         """Return when everything has been written, by whatever thread, or at the deadline."""
@@ -202,6 +213,7 @@ class Server:
         self._workers = 0
         self._calls: dict[Start, Call] = {}  # running or waiting for a worker
         self._ending = False
+        self._status = 0
         self._done: SimpleQueue[None] = SimpleQueue()  # an item for each call that ends by then
         source, sink = claim()
         self._source = source
@@ -213,12 +225,12 @@ class Server:
         while self._take(read(self._source)):
             pass
         self._ending = True
-        self._await_calls(GRACE_S)
+        self._await_calls(None if self.connection.bare else GRACE_S)
         with self._lock:
             self._carry_out(self.connection.abandon())
         self._await_calls(CANCEL_S)
         self._outbox.drain(monotonic() + DRAIN_S)
-        leave(self.service)
+        leave(self.service, self._status)
 
     def _take(self, data: bytes) -> bool:
         """Carry out what `data` asks for; False when nothing further is to be read."""
@@ -238,6 +250,7 @@ class Server:
             elif isinstance(act, Cancel):
                 self._cancel(act.start)
             elif isinstance(act, Close):
+                self._status = act.status
                 return False
         return True
 
@@ -253,9 +266,12 @@ class Server:
         call = self.service.make((lambda *what: self._progress(start, *what)) if wants else None)
         self._calls[start] = call
         self._jobs.put((start, call))
-        if self._workers < min(len(self._calls), WORKERS):
+        if self._workers < min(len(self._calls), WORKERS) and _started(self._work):
             self._workers += 1
-            start_new_thread(self._work, ())
+        if not self._workers:
+            del self._calls[start]
+            self._jobs.get()
+            self._carry_out(self.connection.finish(start, Outcome.of_error(NO_THREAD)))
 
     def _cancel(self, start: Start) -> None:
         call = self._calls.get(start)
@@ -301,22 +317,38 @@ class Server:
             going_on = self._carry_out(acts())
         self._outbox.flush(patient=True)
         if not going_on:
-            leave(self.service)
+            leave(self.service, self._status)
 
-    def _await_calls(self, timeout_s: float) -> None:
-        """Return when no call runs, or after `timeout_s`."""
-        deadline = monotonic() + timeout_s
+    def _await_calls(self, timeout_s: float | None) -> None:
+        """Return when no call runs, or after `timeout_s`, None for no limit."""
+        deadline = None if timeout_s is None else monotonic() + timeout_s
         while self._calls:
             try:
-                self._done.get(True, max(deadline - monotonic(), 0.0))
+                self._done.get(True, None if deadline is None else max(deadline - monotonic(), 0.0))
             except Empty:
                 return
+
+
+NO_THREAD = ToolError(
+    ErrorCode.EXECUTION_ERROR,
+    "the system gives this server no thread to work on",
+    "Processes or memory are limited here (ulimit -u, ulimit -v)",
+)
+
+
+def _started(work: "Callable[..., object]", *arguments: object) -> bool:
+    """True when the work goes on in a thread of its own, False where none is to be had."""
+    try:
+        start_new_thread(work, arguments)
+    except RuntimeError:
+        return False
+    return True
 
 
 def _too_fast(wait_s: float) -> Outcome:
     """As in the reference system; a JSON-RPC error would end some hosts' agents."""
     text = "Rate limit exceeded. Please try again later."
-    hint = f"Wait {wait_s:.1f} s, or start the server with --rate"
+    hint = f"Wait {max(wait_s, 0.1):.1f} s, or start the server with --rate"
     return Outcome.of_error(ToolError(ErrorCode.RATE_LIMITED, text, hint))
 
 
@@ -333,20 +365,25 @@ def once(service: Service, arguments: "dict[str, Json]") -> Outcome:
             service.log.traceback(problem)
         over.release()
 
-    on_signals(service)
+    on_signals(service, lambda number: 128 + number)
     start_new_thread(work, ())
     over.acquire()
     return outcomes[0] if outcomes else Outcome.of_error(BUG)
 
 
 def say(text: str, fd: int = 1) -> None:
-    """Write a text for people; a reader that has gone away (`| head`) is no error."""
+    """Write a text for people; a reader that has gone away (`| head`) is no error.
+
+    Raises: OSError for anything else, as a full disk.
+    """
     data = memoryview((text + "\n").encode("utf-8", "backslashreplace"))
-    try:
-        while data:
+    while data:
+        try:
             data = data[os.write(fd, data) :]
-    except OSError:
-        return
+        except BlockingIOError:
+            poller(fd, writing=True).poll()
+        except BrokenPipeError:
+            return
 
 
 def ask() -> bytes:

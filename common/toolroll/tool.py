@@ -111,10 +111,14 @@ class Option:
         self.many = many
 
 
-DENY_GIT = Option(
-    "deny", "Places inside the roots that stay closed.", str, "GLOB", (".git/**",), many=True
-)
-"""For tools that write: hooks and configuration of git run code."""
+ALLOW_GIT = Option("allow-git", "Open .git too, whose hooks and configuration run code.", None)
+"""For tools that write, together with `close_git`."""
+
+
+def close_git(options: "dict[str, Json]") -> None:
+    """Add `.git` to the closed places, unless it was opened; the `start` of tools that write."""
+    if not options["allow-git"]:
+        options["deny"] = [*options["deny"], ".git/**"]
 
 
 class Tool:

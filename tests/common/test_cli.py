@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import signal
 import stat
 import subprocess
 import sys
@@ -346,3 +348,64 @@ def test_the_instructions_name_the_roots_that_were_given(tmp_path: Path) -> None
 def test_in_the_home_directory_nothing_is_open_without_a_root(tmp_path: Path) -> None:
     done = run(data=ASKED[: ASKED.index(b"\n") + 1], cwd=tmp_path, environ={"HOME": str(tmp_path)})
     assert "--root" in json.loads(done.stdout)["result"]["instructions"]
+
+
+def test_an_answer_that_cannot_be_written_is_said_and_fails() -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, str(PEER), "--call", "do=echo", "text=x"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=30,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert b"No space left" in done.stderr
+
+
+def test_a_signal_during_a_one_shot_call_is_its_exit_status(tmp_path: Path) -> None:
+    child = subprocess.Popen(
+        [sys.executable, str(PEER), "--log-level", "debug", "--call", "do=hold", "text=never"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    status = Path(f"/proc/{child.pid}/status")
+    while "SigCgt:\t0000000000000000" in status.read_text() or threads(status) < 3:
+        assert child.poll() is None
+    child.send_signal(signal.SIGTERM)
+    assert child.wait(timeout=30) == 128 + signal.SIGTERM
+    assert child.stdout is not None
+    child.stdout.close()
+
+
+def threads(status: Path) -> int:
+    """The main thread, the one that waits for signals, the call's."""
+    return int(re.search(r"Threads:\t(\d+)", status.read_text())[1])  # type: ignore[index]  # it is there
+
+
+def test_a_deny_of_the_operator_is_added_to_what_a_tool_closes(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    command = [sys.executable, "-m", "toolroll_replace", "--root", str(tmp_path), "--deny", "x/**"]
+    asked = ["--call", f"file_path={tmp_path}/.git/config", "content=evil"]
+    refused = subprocess.run([*command, *asked], capture_output=True, timeout=30, check=False)
+    assert b"PERMISSION_DENIED" in refused.stdout
+    allowed = subprocess.run(
+        [*command, "--allow-git", *asked], capture_output=True, timeout=30, check=False
+    )
+    assert allowed.returncode == 0
+
+
+def test_a_deleted_working_directory_is_a_usage_error(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    script = f"cd {gone}; rmdir {gone}; exec {sys.executable} {PEER} --call do=echo"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, timeout=30, check=False)
+    assert done.returncode == 2
+    assert b"--root" in done.stderr
+
+
+def test_bad_json_is_said_without_the_interpreters_words() -> None:
+    done = run("--call", '{"do": ')
+    assert done.returncode == 2
+    assert "Scanner" not in done.stderr
+    assert "not JSON" in done.stderr

@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import os
+import shutil
 import socket
 import stat
 import subprocess
@@ -616,6 +617,15 @@ def test_a_read_only_folder_of_another_user_is_refused(place: Path) -> None:
     os.chown(place / "outside", 65534, -1)
     roots = Roots([str(place / "root")], read_only=[str(place / "outside")])
     refused(ErrorCode.PERMISSION_DENIED, roots.open_file, f"{place}/outside/secret.txt")
+
+
+def test_a_root_that_was_removed_and_made_again_is_found_again(place: Path) -> None:
+    roots = Roots([str(place / "root")])
+    shutil.rmtree(place / "root")
+    (place / "root").mkdir()
+    (place / "root/new.txt").write_text("new")
+    with roots.open_file("new.txt") as held:
+        assert os.read(held.fd, 9) == b"new"
 
 
 # Descriptors

@@ -64,9 +64,12 @@ def report(_text: str, times: int, call: Call) -> str:
 
 
 def hold(text: str, _times: int, call: Call) -> str:
-    """Wait for a gate or for the end of the call, which opens the gate `stopped:NAME`."""
+    """Wait for a gate or for the end of the call, which opens the gate `stopped:NAME`.
+
+    A path is a gate that opens from outside, when the file is made.
+    """
     call.progress(0, None, "holding")
-    while not gate(text).wait(0.005):
+    while not (gate(text).wait(0.005) or (text.startswith("/") and os.path.exists(text))):
         if call.cancelled:
             gate(f"stopped:{text}").set()
             call.progress(1, None, "too late")

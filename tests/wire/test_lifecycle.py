@@ -64,7 +64,7 @@ def test_a_bare_call_that_fails_says_why_and_which_code(tmp_path: Path) -> None:
         peer.say(b'{"name":"Peer","params":{"do":"fail","text":"x"}}\n')
         [heard] = peer.rest()
         assert heard.value == {"error": "'x' is not here. Look elsewhere.", "code": "NOT_FOUND"}
-        assert peer.status() == 0
+        assert peer.status() == 1
 
 
 def test_a_bare_call_of_another_tool_is_refused(tmp_path: Path) -> None:
@@ -246,3 +246,31 @@ def test_a_call_whose_answer_nobody_reads_ends_the_process(tmp_path: Path) -> No
         peer.say(do(2, "unlock", text="gate"))
         assert peer.status() == 0
         assert peer.aside() == ""
+
+
+# -- what a review found -----------------------------------------------------------------------------
+
+
+def test_a_bare_call_is_answered_however_long_it_takes(tmp_path: Path) -> None:
+    """The end of input is the normal case for it, so no grace counts."""
+    with Process(PEER, tmp_path) as peer:
+        gate = str(tmp_path / "gate")
+        peer.say(
+            json.dumps({"name": "Peer", "params": {"do": "hold", "text": gate}}).encode() + b"\n"
+        )
+        peer.end("eof")
+        with pytest.raises(subprocess.TimeoutExpired):
+            peer.child.wait(timeout=2.5)  # longer than any grace
+        (tmp_path / "gate").touch()
+        assert len(peer.rest()) == 1
+        assert peer.status() == 0
+
+
+def test_a_trace_on_a_full_disk_ends_and_the_server_goes_on(tmp_path: Path) -> None:
+    with Process((*PEER, "--trace", "/dev/full"), tmp_path) as peer:
+        peer.say(do(1, "echo", text="x"))
+        heard = peer.hear()
+        assert heard is not None
+        assert heard.value["id"] == 1
+        peer.end("eof")
+        assert peer.status() == 0

@@ -2,7 +2,7 @@
 
 from toolroll.errors import ErrorCode, ToolError
 from toolroll.schema import Annotated
-from toolroll.tool import DENY_GIT, Answer, tool
+from toolroll.tool import ALLOW_GIT, Answer, close_git, tool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,6 +12,7 @@ FIELDS = {
     "etag": {"type": "string", "description": "Of the file after the edit."},
     "added": {"type": "integer", "description": "Lines added."},
     "removed": {"type": "integer", "description": "Lines removed."},
+    "unchanged": {"type": "boolean", "description": "True when nothing had to be written."},
 }
 
 
@@ -20,7 +21,8 @@ FIELDS = {
     title="Edit a file",
     destructive=True,
     fields=FIELDS,
-    options=(DENY_GIT,),
+    options=(ALLOW_GIT,),
+    start=close_git,
 )
 def edit(
     file_path: Annotated[str, "File to edit."],

@@ -1,7 +1,7 @@
 """The declaration of Replace."""
 
 from toolroll.schema import Annotated
-from toolroll.tool import DENY_GIT, Answer, tool
+from toolroll.tool import ALLOW_GIT, Answer, close_git, tool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,8 @@ FIELDS = {
     destructive=True,
     idempotent=True,
     fields=FIELDS,
-    options=(DENY_GIT,),
+    options=(ALLOW_GIT,),
+    start=close_git,
 )
 def replace(
     file_path: Annotated[str, "File to write."],
