@@ -279,7 +279,7 @@ def git_settings(text: str) -> "Iterator[tuple[str, str]]":
             continue
         plain, goes_on = _value(value)
         while goes_on:
-            more, goes_on = _value(next(lines, ""))
+            more, goes_on = _value(next(lines, ""), begun=plain != "")
             plain += more
         yield f"{section}.{key.lower()}", plain
 
@@ -296,8 +296,11 @@ def _section(line: str) -> tuple[str, str]:
     return name.lower() + (f".{sub}" if sub else ""), line[at + 1 :].strip()
 
 
-def _value(text: str) -> tuple[str, bool]:
-    """A value without quotes, escapes and comment, and whether it goes on in the next line."""
+def _value(text: str, begun: bool = False) -> tuple[str, bool]:
+    """A value without quotes, escapes and comment, and whether it goes on in the next line.
+
+    Blanks in front do not count, unless the value has `begun` in a line before.
+    """
     kept = ""  # up to the last character that is not an outer blank
     blanks = ""
     quoted = False
@@ -309,7 +312,7 @@ def _value(text: str) -> tuple[str, bool]:
         elif char in "#;" and not quoted:
             break
         elif char in " \t" and not quoted:
-            blanks += char if kept else ""
+            blanks += char if kept or begun else ""
         elif char == "\\":
             escaped = next(chars, None)
             if escaped is None:

@@ -295,6 +295,7 @@ def test_the_named_global_configuration_replaces_the_users(
         max_size=12,
     ).map("".join)
 )
+@example("key = key = \\\n [core]\n")  # blanks that lead a continued line count
 def test_a_configuration_that_git_takes_reads_as_git_reads_it(home: Path, text: str) -> None:
     (home / "tried").write_text("[s]\n" + text, newline="")
     words = ["git", "config", "--file", str(home / "tried"), "--list", "-z"]
