@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 JOBS ?= 2
 
-.PHONY: help demo test check lint format types floors bench clean env
+.PHONY: help demo test check lint format types floors bench parity clean env
 
 help:            ## this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 12
@@ -44,6 +44,9 @@ floors: $(STAMP)
 
 bench: $(STAMP)  ## side-by-side measurements, tables into benchmarks/README.md
 	$(BIN)/python benchmarks/run.py $(ONLY)
+
+parity: $(STAMP) ## the same answers as ripgrep, on real trees
+	$(BIN)/python scripts/parity.py
 
 clean:           ## remove the environment and everything built
 	rm -rf .venv .venv-* dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -5,6 +5,7 @@ import statistics
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -68,7 +69,8 @@ def environment(name: str, *packages: str) -> Path:
 
 def toolroll() -> Path:
     """The bin folder of a clean environment with this checkout installed from its wheel."""
-    folder = environment("toolroll")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    folder = environment("toolroll", *project["dependencies"])
     pip = [
         str(folder / "python"),
         "-m",

@@ -148,6 +148,78 @@ TOURS = {
         ],
         copies=["LICENSE"],
     ),
+    "glob": Tour(
+        [
+            Step(
+                "the newest Python files of the shared package",
+                {"pattern": "common/**/*.py", "limit": 5},
+                shows="of",
+            ),
+            Step(
+                "nothing there, and why",
+                {"pattern": "**/*.rs"},
+                shows="No files",
+            ),
+        ],
+        [Step("two kinds at once", {"pattern": "*.{md,toml}"}, shows="pyproject.toml")],
+    ),
+    "grep": Tour(
+        [
+            Step(
+                "where framing is decided, with a line of context",
+                {"pattern": r"def enframe\(", "context": 1, "include": "*.py"},
+                shows="common/toolroll/framing.py",
+            ),
+            Step(
+                "how often, file by file",
+                {"pattern": "ToolError", "path": "common", "output_mode": "count", "limit": 5},
+                shows="common/",
+            ),
+            Step(
+                "nothing to the letter, something in another case",
+                {"pattern": "TOOLERROR", "path": "common"},
+                shows="case",
+            ),
+        ],
+        [
+            Step(
+                "a pattern that does not close",
+                {"pattern": "enframe("},
+                fails="INVALID_PARAMS",
+            )
+        ],
+    ),
+    "bash": Tour(
+        [
+            Step("a variable and a directory", {"command": "greeting=hello; cd docs; pwd"}),
+            Step(
+                "both are still there",
+                {"command": 'echo "$greeting from $(basename $PWD)"'},
+                shows="hello from docs",
+            ),
+            Step(
+                "and in the third call too",
+                {"command": "greet() { echo $greeting $1; }; greet again"},
+                shows="hello again",
+            ),
+            Step(
+                "what was printed before a timeout is not lost",
+                {"command": "echo first; sleep 30; echo never", "timeout": 300},
+                shows="first",
+                fails="TIMEOUT",
+            ),
+            Step(
+                "a background job", {"command": "echo in the log", "background": True}, shows="pid"
+            ),
+        ],
+        [
+            Step(
+                "a command that fails is no error of the tool",
+                {"command": "ls /nowhere"},
+                shows="exit 2",
+            )
+        ],
+    ),
 }
 
 

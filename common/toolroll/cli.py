@@ -162,7 +162,8 @@ def _service(
     try:
         if tool.start is not None:
             tool.start(options)
-        roots = Roots(options["root"] or default_roots(), options["deny"])
+        folders = options["root"] or default_roots()
+        roots = Roots(folders, options["deny"], options.get("also-read", ()))
         guard = Guard(environ, options["secret"], not options["no-redact"])
         trace = Trace(options["trace"], guard.mask) if options["trace"] else None
     except ValueError as problem:

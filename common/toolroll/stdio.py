@@ -221,7 +221,18 @@ class Server:
         on_signals(service)
 
     def serve(self) -> "NoReturn":
-        """Serve until the input ends and what was read before it is answered."""
+        """Serve until the input ends and what was read before it is answered.
+
+        A bug of our own ends the process too, with its traceback: the interpreter's own finish would
+        wait for the threads of calls that nobody answers any more.
+        """
+        try:
+            self._serve()
+        except BaseException as problem:
+            self.service.log.traceback(problem)
+            leave(self.service, 1)
+
+    def _serve(self) -> "NoReturn":
         while self._take(read(self._source)):
             pass
         self._ending = True

@@ -48,6 +48,9 @@ TOOLS = [
             {"file_path": "page.txt", "old_string": "page", "new_string": "page!"},
             {"file_path": 5},
         ),
+        ("toolroll_bash", "Bash", {"command": "true"}, {"command": 5}),
+        ("toolroll_glob", "GlobTool", {"pattern": "*"}, {"pattern": 5}),
+        ("toolroll_grep", "GrepTool", {"pattern": "page"}, {"pattern": 5}),
         ("toolroll_replace", "Replace", {"file_path": "new.txt", "content": "x"}, {"content": 5}),
     )
     if find_spec(f"{module}.__main__")

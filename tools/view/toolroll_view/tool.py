@@ -3,6 +3,7 @@
 import sys
 
 from toolroll.errors import ErrorCode, ToolError
+from toolroll.saved import readable
 from toolroll.schema import Annotated
 from toolroll.tool import Answer, tool
 
@@ -26,7 +27,7 @@ def close() -> None:
         pdf.end_children()
 
 
-@tool("View", title="View a file", read_only=True, fields=FIELDS, close=close)
+@tool("View", title="View a file", read_only=True, fields=FIELDS, start=readable, close=close)
 def view(  # noqa: PLR0913, PLR0917 - the model's parameters
     file_path: Annotated[str, "File to read."],
     offset: Annotated[int, "First line, from 1; negative counts from the end."] = 1,

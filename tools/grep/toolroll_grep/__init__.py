@@ -1,0 +1,1 @@
+"""The GrepTool server: searches the contents of files for a model."""

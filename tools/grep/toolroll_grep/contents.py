@@ -1,0 +1,223 @@
+"""What files hold, as UTF-8 and ready to be searched, kept warm from call to call within a bound.
+
+Nothing kept is ever trusted without the file's status of now, and nothing that was read so soon
+after a change that a second change could hide behind the same time stamp.  Knows no pattern.
+"""
+
+import os
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
+from stat import S_ISREG
+from time import time_ns
+
+from toolroll.textfile import LATIN1, UTF8_BOM, detect, etag
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+BLOCK_BYTES = 1 << 16
+"""Files are looked at for NUL in blocks of this size, as by ripgrep."""
+
+HEADED_BYTES = 4 * BLOCK_BYTES
+"""Of larger files one block is read first: it tells most binary ones."""
+
+PIECE_BYTES = 32 * 1024 * 1024
+"""Larger files are searched piece by piece, each cut at a line's end, and not kept."""
+
+YOUNG_NS = 2_000_000_000
+"""How long after a change a file's time stamp may still stand for two contents (FAT: 2 s)."""
+
+IDLE_CALLS = 8
+"""What was not searched in so many calls makes room for what is."""
+
+ENTRY_BYTES = 400
+"""What keeping a file costs besides its bytes."""
+
+NEVER = (-1, -1, -1, -1)  # the stamp of a file that is to be read again
+
+
+class Content:
+    """What one file held: `data` up to where it turns binary, None for nothing to be searched.
+
+    `ascii` data is the same as text and as bytes; `nul` is where the first NUL stands, -1 for none;
+    `encoding` is named when it is not UTF-8.
+    """
+
+    __slots__ = ("_stamp", "ascii", "data", "encoding", "etag", "mtime_ns", "nul", "used")
+
+    def __init__(
+        self, status: os.stat_result, data: bytes | None, nul: int = -1, encoding: str = ""
+    ) -> None:
+        self.data = data
+        self.nul = nul
+        self.encoding = encoding
+        self.ascii = data is not None and data.isascii()
+        self.etag = ""
+        self.used = 0
+        self.mtime_ns = status.st_mtime_ns
+        settled = abs(time_ns() - status.st_ctime_ns) > YOUNG_NS
+        self._stamp = (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
+        if not settled:
+            self._stamp = NEVER
+
+    def fits(self, status: os.stat_result) -> bool:
+        """True when the file is surely what it was."""
+        return self._stamp == (
+            status.st_mtime_ns,
+            status.st_ctime_ns,
+            status.st_size,
+            status.st_ino,
+        )
+
+    @property
+    def size(self) -> int:
+        """What keeping it costs, in bytes."""
+        return ENTRY_BYTES + (len(self.data) if self.data else 0)
+
+
+class Store:
+    """Contents by folder and name; at most `most` bytes are kept."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._bytes = 0
+        self._folders: dict[str, dict[str, Content]] = {}
+        self.calls = 0
+
+    def folder(self, path: str) -> "dict[str, Content]":
+        """What is kept of a folder's files, by name."""
+        found = self._folders.get(path)
+        if found is None:
+            found = self._folders[path] = {}
+        return found
+
+    def keep(self, kept: "dict[str, Content]", name: str, content: Content) -> None:
+        """Keep what a file holds, if there is room."""
+        old = kept.pop(name, None)
+        if old is not None:
+            self._bytes -= old.size
+        content.used = self.calls
+        if self._bytes + content.size <= self._most:
+            kept[name] = content
+            self._bytes += content.size
+
+    def tidy(self) -> None:
+        """Between two calls: when it is nearly full, forget what has not been searched for long."""
+        self.calls += 1
+        if self._bytes < self._most * 3 // 4:
+            return
+        oldest = self.calls - IDLE_CALLS
+        for path, kept in list(self._folders.items()):
+            for name in [name for name, content in kept.items() if content.used < oldest]:
+                self._bytes -= kept.pop(name).size
+            if not kept:
+                del self._folders[path]
+
+    def read(self, name: str, directory_fd: int) -> Content | None:
+        """What the file `name` holds; None for no regular file or one to be read in pieces.
+
+        Raises: OSError.
+        """
+        fd = os.open(name, READ_FLAGS, dir_fd=directory_fd)
+        try:
+            return self.read_open(fd)
+        finally:
+            os.close(fd)
+
+    def read_open(self, fd: int) -> Content | None:
+        """The same for an open file."""
+        status = os.fstat(fd)  # before reading: what is read may be newer, never older
+        if not S_ISREG(status.st_mode):
+            return Content(status, None)
+        size = status.st_size
+        if size > HEADED_BYTES:
+            head = os.pread(fd, BLOCK_BYTES, 0)
+            if b"\0" in head and not head.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+                return content_of(head, status)
+        if size > PIECE_BYTES:
+            return None
+        raw = os.pread(fd, size + 1, 0)
+        if len(raw) > size:  # it grew, or tells no size, as in /proc
+            raw += b"".join(_blocks(fd, len(raw)))
+        return content_of(raw, status)
+
+
+def _blocks(fd: int, at: int) -> "Iterator[bytes]":
+    while at <= PIECE_BYTES and (block := os.pread(fd, BLOCK_BYTES, at)):
+        yield block
+        at += len(block)
+
+
+def content_of(raw: bytes, status: os.stat_result) -> Content:
+    """What the bytes of a whole file are as UTF-8."""
+    nul = raw.find(b"\0")
+    if raw.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        encoding = detect(raw)
+        if encoding is None:
+            return Content(status, None, nul)
+        text = encoding.decode(raw)
+        made = Content(status, text.encode("utf-8", "surrogatepass"), -1, encoding.name)
+    elif nul >= 0:
+        return Content(status, raw[: _searched_until(raw, nul)] or None, nul)
+    else:
+        made = _plain(raw, status)
+    if made.encoding:
+        made.etag = etag(status, raw)
+    return made
+
+
+def _plain(raw: bytes, status: os.stat_result) -> Content:
+    """What bytes without NUL are."""
+    made = Content(status, raw)
+    if made.ascii:
+        return made
+    encoding = detect(raw)
+    if encoding is UTF8_BOM:
+        return Content(status, raw[len(BOM_UTF8) :], -1, UTF8_BOM.name)
+    if encoding is LATIN1:
+        return Content(status, raw.decode("latin-1").encode(), -1, LATIN1.name)
+    return made
+
+
+def _searched_until(raw: bytes, nul: int) -> int:
+    """How far ripgrep searches a file with its first NUL at `nul`: to the lines' end of the block before.
+
+    Its blocks begin where the last whole line of the one before ended.
+    """
+    if nul < 3:
+        return 0
+    start = raw.rfind(b"\n", 0, 3) + 1  # it reads three bytes first, to see a byte order mark
+    end = start + BLOCK_BYTES
+    while end <= nul:
+        after = raw.rfind(b"\n", start, end) + 1
+        if after:
+            start = after
+            end = start + BLOCK_BYTES
+        else:
+            end += max(end - start, BLOCK_BYTES)
+    return start
+
+
+def pieces(fd: int) -> "Iterator[bytes]":
+    """A file too large to be kept, in pieces that end with a line; up to a NUL.
+
+    Raises: OSError.
+    """
+    rest, at = b"", 0
+    while block := os.pread(fd, PIECE_BYTES, at):
+        at += len(block)
+        nul = block.find(b"\0")
+        if nul >= 0:
+            if at > len(block):
+                yield rest + block[: block.rfind(b"\n", 0, nul) + 1]
+            return
+        cut = block.rfind(b"\n") + 1
+        if cut or len(rest) > PIECE_BYTES:
+            yield rest + block[:cut]
+            rest = block[cut:]
+        else:
+            rest += block
+    if rest:
+        yield rest

@@ -1,0 +1,363 @@
+"""The searching processes: started when needed, asked, stopped, and ended with the server.
+
+Searches follow one another; each may use all processes.  Knows no file.
+"""
+
+import os
+from _signal import (  # type: ignore[import-not-found]  # signal without its enums
+    SIG_DFL,
+    SIG_IGN,
+    SIGINT,
+    SIGKILL,
+    SIGTERM,
+    signal,
+)
+from _thread import allocate_lock
+from time import monotonic
+
+from toolroll.errors import ErrorCode, ToolError
+from toolroll_grep.worker import PROCESSES, STUCK_FILES, Wire, live, owner_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from toolroll.call import Call
+
+    Json = Any
+
+SILENT_S = 3.0
+"""A process that was not heard of for so long hangs in one file."""
+
+STOP_S = 0.3
+"""How long a cancelled search may take to stop by itself, and an answer to come late."""
+
+WAIT_MS = 40
+"""How long a process is waited for between two looks at the call."""
+
+CACHE_MB = 256
+"""What both processes together keep of what they read."""
+
+ENDINGS = ("done", "shown", "stopped")
+
+PROGRESS_S = 0.5
+"""How often the host is told how far a search is."""
+
+REMEMBERED = 100
+"""Most start folders that are known to be large."""
+
+
+class Found:
+    """What a search found so far: `hits` by path as (mtime_ns, count), and what is to be said of it."""
+
+    def __init__(self) -> None:
+        self.hits: dict[str, tuple[int, int]] = {}
+        self.facts: dict[str, int] = {}
+        self.stuck: list[str] = []
+        self.incomplete = False
+        self.at = ""
+        self.files: dict[int, int] = {}  # searched, by share
+        self.lost: list[int] = []  # shares whose process hung in a file that is known
+
+    def add(self, hits: "list[tuple[int, str, int]]") -> None:
+        """Take hits in; what two processes found counts once."""
+        for mtime_ns, path, count in hits:
+            self.hits[path] = (mtime_ns, count)
+
+    def close(self, share: int, report: "dict[str, Json]") -> None:
+        """Take in what a process said at the end of its share."""
+        self.stuck += report["stuck"]
+        self.files[share] = report["files"]
+        if report["incomplete"]:
+            self.incomplete = True
+            self.at = self.at or report["at"]
+        for name in ("binary", "unreadable", "vanished", "ignored", "hidden", "folders_unreadable"):
+            self.facts[name] = self.facts.get(name, 0) + report[name]
+
+
+class Process:
+    """One searching process in its place, and the socket to it."""
+
+    def __init__(self, share: int, cache_bytes: int) -> None:
+        """Start it.  Raises: OSError when there is no room for another."""
+        from _socket import AF_UNIX, SOCK_STREAM, socketpair
+
+        ours, theirs = socketpair(AF_UNIX, SOCK_STREAM)
+        self.pid = _fork(theirs, cache_bytes)
+        theirs.close()
+        self.share = share
+        self.fd = ours.fileno()
+        self.heard = 0.0
+        self._socket = ours
+        self._wire = Wire(ours)
+
+    def ask(self, kind: str, request: "dict[str, Json]", fd: int) -> None:
+        """Send a request.  Raises: OSError when the process has gone."""
+        self.heard = monotonic()
+        self._wire.send(kind, request, fd=fd)
+
+    def tell(self, kind: str) -> None:
+        """Send a word, if there is somebody to take it."""
+        try:
+            self._wire.send(kind)
+        except OSError:
+            return
+
+    def receive(self) -> "list[tuple[Json, ...]] | None":
+        """What it has said, after waiting for something; None when it has gone."""
+        try:
+            self.heard = monotonic()
+            return self._wire.receive()
+        except OSError:
+            return None
+
+    def where(self) -> str:
+        """The file it is at, when it can still say so."""
+        self.tell("where")
+        until = monotonic() + STOP_S
+        while monotonic() < until:
+            for process in ready([self], WAIT_MS):
+                messages = process.receive()
+                if messages is None:
+                    return ""
+                for kind, *rest in messages:
+                    if kind == "at":
+                        return str(rest[0])
+        return ""
+
+    def end(self, wait: bool = True) -> None:
+        """End it at once and give up the socket; safe in a signal handler, and more than once."""
+        pid, self.pid = self.pid, 0
+        if not pid:
+            return
+        os.kill(pid, SIGKILL)
+        self._socket.close()
+        if wait:
+            os.waitpid(pid, 0)
+
+
+def _fork(end: "Json", cache_bytes: int) -> int:
+    """Start a searching process on its end of the socket."""
+    from warnings import catch_warnings, simplefilter
+
+    with catch_warnings():
+        # Python warns of forking beside threads, whose locks stay locked: the child uses none of them.
+        simplefilter("ignore", DeprecationWarning)
+        pid = os.fork()
+    if pid:
+        return pid
+    try:
+        _settle(end)
+        live(end, cache_bytes)
+    except BaseException:
+        from sys import exc_info, excepthook
+
+        excepthook(*exc_info())
+    finally:
+        os._exit(1)
+
+
+def _settle(end: "Json") -> None:
+    """Give up what belongs to the server: its signal handlers, and all descriptors but stderr."""
+    signal(SIGTERM, SIG_DFL)
+    signal(SIGINT, SIG_IGN)  # a terminal sends it to both; the server decides
+    kept = end.fileno()
+    highest = os.sysconf("SC_OPEN_MAX")
+    os.closerange(3, kept)
+    os.closerange(kept + 1, min(highest, 65_536))
+
+
+class Pool:
+    """The processes of one server, each in its place; a place is filled when it is needed."""
+
+    def __init__(self) -> None:
+        self._places: list[Process | None] = [None] * PROCESSES
+        self._turn = allocate_lock()
+        self._large: dict[str, None] = {}
+
+    def close(self) -> None:
+        """End all processes without waiting for it; safe in a signal handler."""
+        for process in self._places:
+            if process is not None:
+                process.end(wait=False)
+        self._places = [None] * PROCESSES
+
+    def take(self, call: "Call") -> None:
+        """Wait for the turn of a call; to be given back by `give`.
+
+        Raises: ToolError CANCELLED, TIMEOUT when other searches took all the time.
+        """
+        while not self._turn.acquire(True, WAIT_MS / 1000):
+            call.check()
+            if call.expired:
+                why = "the time was used up by other searches of this server"
+                raise ToolError(ErrorCode.TIMEOUT, why, "Repeat the call.")
+
+    def give(self) -> None:
+        """Let the next call have its turn."""
+        self._turn.release()
+
+    def find(self, request: "dict[str, Json]", fd: int, call: "Call") -> Found:
+        """What a search finds; a large folder is shared out.
+
+        Raises: ToolError CANCELLED, EXECUTION_ERROR.
+        """
+        found = Found()
+        base = request["base"]
+        shares = self._shares(request)
+        may_split = shares < min(PROCESSES, os.cpu_count() or 1) and not request["is_file"]
+        requests = {0: {**request, "shares": shares, "may_split": may_split, "skip": []}}
+        requests[1] = {**requests[0], "shares": PROCESSES, "may_split": False}
+        asked = [self._ask(share, "find", requests[share], fd, call) for share in range(shares)]
+        told_at = monotonic()
+        while asked:
+            for process, (kind, *rest) in self._heard(asked, found, call):
+                if kind == "large":
+                    self._remember(base)
+                    requests[0] = {**requests[0], "shares": PROCESSES, "may_split": False}
+                    asked.append(self._ask(1, "find", requests[1], fd, call))
+                    continue
+                found.add(rest[0])
+                if kind == "part":
+                    found.files[process.share] = rest[1]
+                else:
+                    found.close(process.share, rest[1])
+                    asked.remove(process)
+            asked += self._again(requests, found, fd, call)
+            if call.wants_progress and monotonic() - told_at > PROGRESS_S:
+                told_at = monotonic()
+                done = sum(found.files.values())
+                call.progress(done, None, f"{done} files searched, {len(found.hits)} with matches")
+        return found
+
+    def _again(
+        self, requests: "dict[int, dict[str, Json]]", found: Found, fd: int, call: "Call"
+    ) -> "list[Process]":
+        """What hung in a file is asked again without that file, as long as that makes sense."""
+        lost, found.lost = found.lost, []
+        if len(found.stuck) >= STUCK_FILES or call.expired:
+            return []
+        return [
+            self._ask(share, "find", {**requests[share], "skip": found.stuck}, fd, call)
+            for share in lost
+        ]
+
+    def show(
+        self, request: "dict[str, Json]", fd: int, call: "Call"
+    ) -> "dict[str, tuple[Json, ...]]":
+        """The lines of `request["files"]` (path, most) by path.
+
+        Raises: ToolError CANCELLED, EXECUTION_ERROR.
+        """
+        shares = self._shares(request)
+        parts: list[list[Json]] = [[] for _ in range(shares)]
+        for path, most in request["files"]:
+            parts[owner_of(path[: path.rfind("/") + 1]) % shares].append((path, most))
+        asked = [
+            self._ask(share, "show", {**request, "files": part}, fd, call)
+            for share, part in enumerate(parts)
+            if part
+        ]
+        shown: dict[str, tuple[Json, ...]] = {}
+        while asked:
+            for process, (kind, rows) in self._heard(asked, Found(), call):
+                shown.update((row[0], row[1:]) for row in rows)
+                if kind == "shown":
+                    asked.remove(process)
+        return shown
+
+    def _shares(self, request: "dict[str, Json]") -> int:
+        return PROCESSES if request["base"] in self._large and not request["is_file"] else 1
+
+    def _remember(self, base: str) -> None:
+        if len(self._large) >= REMEMBERED:
+            self._large.clear()
+        self._large[base] = None
+
+    # -- processes -------------------------------------------------------------------------------
+
+    def _ask(
+        self, share: int, kind: str, request: "dict[str, Json]", fd: int, call: "Call"
+    ) -> Process:
+        """The process in a place, having been asked; one that has died since is replaced."""
+        cache_bytes = call.options.get("cache-mb", CACHE_MB) * (1 << 20) // PROCESSES
+        problem = None
+        for _ in range(2):
+            try:
+                process = self._places[share]
+                if process is None:
+                    process = self._places[share] = Process(share, cache_bytes)
+                process.ask(kind, {**request, "share": share}, fd)
+                return process
+            except OSError as error:
+                problem = error
+                self._end(share)
+        why = f"a searching process cannot be started: {problem}"
+        raise ToolError(
+            ErrorCode.EXECUTION_ERROR, why, "Repeat the call when there is memory for it."
+        )
+
+    def _end(self, share: int) -> None:
+        process, self._places[share] = self._places[share], None
+        if process is not None:
+            process.end()
+
+    def _heard(
+        self, asked: "list[Process]", found: Found, call: "Call"
+    ) -> "list[tuple[Process, tuple[Json, ...]]]":
+        """What the processes in `asked` have to say, after waiting a little.
+
+        One that hangs or died is ended, said in `found`, and leaves `asked`.
+        Raises: ToolError CANCELLED.
+        """
+        heard = []
+        for process in ready(asked, WAIT_MS):
+            messages = process.receive()
+            if messages is None:
+                self._lose(process, asked, found, "")
+                continue
+            heard += [(process, message) for message in messages]
+        if call.cancelled:
+            self._stop(asked)
+        call.check()
+        now = monotonic()
+        late = call.deadline is not None and now > call.deadline + STOP_S
+        for process in list(asked):
+            if (now - process.heard > SILENT_S or late) and not any(
+                one is process for one, _ in heard
+            ):
+                self._lose(process, asked, found, process.where())
+        return heard
+
+    def _lose(self, process: Process, asked: "list[Process]", found: Found, at: str) -> None:
+        asked.remove(process)
+        self._end(process.share)
+        found.incomplete = True
+        if at:
+            found.stuck.append(at)
+            found.lost.append(process.share)
+
+    def _stop(self, asked: "list[Process]") -> None:
+        """Stop what runs: kindly, as what is kept warm lives on; else by force."""
+        until = monotonic() + STOP_S
+        for process in asked:
+            process.tell("stop")
+        running = list(asked)
+        while running and monotonic() < until:
+            for process in ready(running, WAIT_MS):
+                messages = process.receive()
+                if messages is None or any(kind in ENDINGS for kind, *_ in messages):
+                    running.remove(process)
+        for process in running:
+            self._end(process.share)
+
+
+def ready(processes: "list[Process]", timeout_ms: int) -> "list[Process]":
+    """The processes that have said something, after waiting for one."""
+    from select import POLLIN, poll
+
+    poller = poll()
+    for process in processes:
+        poller.register(process.fd, POLLIN)
+    by_fd = {process.fd: process for process in processes}
+    return [by_fd[fd] for fd, _ in poller.poll(timeout_ms)]

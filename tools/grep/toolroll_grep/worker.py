@@ -1,0 +1,503 @@
+"""The searching process: walks, reads and searches for its parent, and keeps what it read warm.
+
+It is forked at the first call, told everything over one socket, and ends when that socket does: a
+killed server leaves nothing behind.  A pattern that does not come to an end is ended with it.
+"""
+
+import os
+from _queue import SimpleQueue
+from _thread import allocate_lock, start_new_thread
+from marshal import dumps, loads
+from sys import byteorder
+from time import monotonic
+
+from toolroll.call import Call
+from toolroll.errors import ToolError
+from toolroll.globs import matcher
+from toolroll.textfile import etag
+from toolroll.walk import Rules, Skipped, walk
+from toolroll_grep.contents import PIECE_BYTES, Content, Store, pieces
+from toolroll_grep.engine import Finder, clipped
+from toolroll_grep.pattern import Plan
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _socket import socket
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    Json = Any
+    Hit = tuple[int, str, int]  # mtime_ns, path, count
+    Shown = tuple[int, int, str, bool, str]  # line, column, text, is it a match, remark
+
+BEAT_S = 0.2
+"""How often the parent hears of a search; it thinks of a silent one that it hangs."""
+
+PROCESSES = 2
+"""How many share a large tree: a third gained nothing on two cores, and costs memory."""
+
+OWNED_DEPTH = 5
+"""From this depth on a folder is entered by its owner only; both list what is above."""
+
+LARGE_FILES = 1_000
+"""From this many files on, a second process pays."""
+
+STUCK_FILES = 3
+"""After so many files that the pattern did not get through, the rest is not tried."""
+
+MEMORY_BYTES = 4 << 30
+"""What a search may take before it is stopped for eating memory."""
+
+HEAD = 4  # bytes in front of a message that tell its length
+COUNTED = ("files", "binary", "unreadable", "vanished")
+REQUESTS = ("find", "show")  # what a descriptor comes with
+
+
+class Task(Call):
+    """The part of a call that the walk needs: may it go on."""
+
+    def __init__(self, deadline: float | None) -> None:
+        self.cancelled = False
+        self.deadline = deadline
+
+
+class Wire:
+    """The socket to the parent: whole messages in and out, descriptors with them."""
+
+    def __init__(self, end: "socket") -> None:
+        self._end = end
+        self._turn = allocate_lock()
+        self._data = b""
+        self._fds: list[int] = []
+
+    def send(self, *message: "Json", fd: int | None = None) -> None:
+        """Send one message, with a descriptor.  Raises: OSError when the other side has gone."""
+        data = dumps(message)
+        data = len(data).to_bytes(HEAD, "little") + data
+        with self._turn:
+            if fd is not None:
+                from _socket import SCM_RIGHTS, SOL_SOCKET
+
+                note = (SOL_SOCKET, SCM_RIGHTS, fd.to_bytes(4, byteorder))
+                data = data[self._end.sendmsg([data], [note]) :]
+            self._end.sendall(data)
+
+    def receive(self) -> "list[tuple[Json, ...]] | None":
+        """The messages that are there, waiting for more data once; None when the other side ended.
+
+        A descriptor that came with a message is its last item.  Raises: OSError.
+        """
+        from _socket import CMSG_SPACE
+
+        data, notes, _, _ = self._end.recvmsg(1 << 20, CMSG_SPACE(4))
+        if not data:
+            return None
+        self._fds += [int.from_bytes(note[2][:4], byteorder) for note in notes]
+        self._data += data
+        return list(self._messages())
+
+    def _messages(self) -> "Iterator[tuple[Json, ...]]":
+        while len(self._data) >= HEAD:
+            end = HEAD + int.from_bytes(self._data[:HEAD], "little")
+            if len(self._data) < end:
+                return
+            message: tuple[Json, ...] = loads(self._data[HEAD:end])  # noqa: S302 - our own process wrote it
+            self._data = self._data[end:]
+            yield (*message, self._fds.pop(0)) if message[0] in REQUESTS else message
+
+
+def live(end: "socket", cache_bytes: int) -> None:
+    """The process's life: one request after another until the socket ends."""
+    import gc
+
+    gc.disable()  # nothing here makes cycles, and a pass over a full cache takes 50 ms
+    _bound_memory(cache_bytes)
+    wire = Wire(end)
+    searcher = Searcher(wire, Store(cache_bytes))
+    requests: SimpleQueue[tuple[Json, ...]] = SimpleQueue()
+    start_new_thread(_listen, (wire, searcher, requests))
+    while True:
+        kind, request, fd = requests.get()
+        try:
+            if not request["is_file"]:  # an offset of its own: reading a directory moves it
+                start, fd = fd, os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=fd)
+                os.close(start)
+            wire.send(*(searcher.find if kind == "find" else searcher.show)(request, fd))
+        except ToolError:
+            wire.send("stopped")
+        finally:
+            os.close(fd)
+
+
+def _listen(wire: Wire, searcher: "Searcher", requests: "SimpleQueue[tuple[Json, ...]]") -> None:
+    """Take requests while a search runs; it need not be looked at: searching leaves the interpreter."""
+    try:
+        while (messages := wire.receive()) is not None:
+            for message in messages:
+                if message[0] == "stop":
+                    searcher.task.cancelled = True
+                elif message[0] == "where":
+                    wire.send("at", searcher.at)
+                else:
+                    searcher.task = Task(None)
+                    requests.put(message)
+    except OSError:
+        pass
+    os._exit(0)
+
+
+def _bound_memory(cache_bytes: int) -> None:
+    import resource
+
+    most = cache_bytes + MEMORY_BYTES
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    if hard in (resource.RLIM_INFINITY, -1) or hard > most:
+        resource.setrlimit(resource.RLIMIT_AS, (most, hard))
+
+
+class Searcher:
+    """What a searching process knows from call to call: `at` is the file it is at."""
+
+    def __init__(self, wire: Wire, store: Store) -> None:
+        self.store = store
+        self.task = Task(None)
+        self.at = ""
+        self._wire = wire
+        self._finders: dict[tuple[Json, ...], Finder] = {}
+
+    def finder(self, record: "tuple[Json, ...]") -> Finder:
+        """A plan made ready, the last few kept."""
+        found = self._finders.get(record)
+        if found is None:
+            if len(self._finders) > 20:
+                self._finders.clear()
+            found = self._finders[record] = Finder(Plan.of_record(record))
+        return found
+
+    def find(self, request: "dict[str, Json]", fd: int) -> "tuple[Json, ...]":
+        """The hits of a whole search, and what is to be said of it.  Raises: ToolError CANCELLED."""
+        self.store.tidy()
+        self.task.deadline = request["deadline"]
+        search = Search(self, request, fd, self._wire.send)
+        try:
+            if request["is_file"]:
+                search.file()
+            else:
+                search.tree()
+        except OSError:
+            search.skipped.unreadable += 1
+        return ("done", search.hits, search.report())
+
+    def show(self, request: "dict[str, Json]", fd: int) -> "tuple[Json, ...]":
+        """The lines of some files: (path, etag, encoding, where binary, lines) each.
+
+        Files that cannot be read any more are left out.  Raises: ToolError CANCELLED.
+        """
+        finder = self.finder(request["plan"])
+        shown: list[tuple[Json, ...]] = []
+        beat_at = monotonic() + BEAT_S
+        for path, most in request["files"]:
+            self.task.check()
+            if monotonic() > beat_at:
+                self._wire.send("rows", shown)
+                shown, beat_at = [], monotonic() + BEAT_S
+            self.at = path
+            try:
+                shown.append(self._show(finder, request, fd, (path, most)))
+            except (OSError, TimeoutError, MemoryError):
+                continue
+        return ("shown", shown)
+
+    def _show(
+        self, finder: Finder, request: "dict[str, Json]", fd: int, wanted: tuple[str, int]
+    ) -> "tuple[Json, ...]":
+        path, most = wanted
+        context = request["context"]
+        folder, _, name = path.rpartition("/")
+        file = os.dup(fd) if request["is_file"] else open_below(fd, path)
+        try:
+            status = os.fstat(file)
+            content = None
+            if not request["is_file"]:
+                kept = self.store.folder(request["base"] + folder + "/" * bool(folder))
+                content = kept.get(name)
+            if content is None or not content.fits(status):
+                content = self.store.read_open(file)
+            if content is None:
+                tag = etag(status, file)
+                return path, tag, "", -1, _shown(_large_lines(finder, file, most, context))
+            data = content.data or b""
+            tag = content.etag or etag(status, file if content.nul >= 0 else data)
+            content.etag = tag
+            lines = _shown(finder.lines(data, most, context))
+            return path, tag, content.encoding, content.nul, lines
+        finally:
+            os.close(file)
+
+
+def _shown(lines: "Iterator[tuple[int, int, int, str, bool]]") -> "list[Shown]":
+    return [
+        (number, column, *_cut(line, column, length, is_match))
+        for number, column, length, line, is_match in lines
+    ]
+
+
+def _cut(line: str, column: int, length: int, is_match: bool) -> tuple[str, bool, str]:
+    text, remark = clipped(line, column, length)
+    return (
+        text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace"),
+        is_match,
+        remark,
+    )
+
+
+def _large_lines(
+    finder: Finder, fd: int, most: int, context: int
+) -> "Iterator[tuple[int, int, int, str, bool]]":
+    """The lines of a file in pieces; context ends with its piece."""
+    before = 0
+    for piece in pieces(fd):
+        if finder.may_match(piece):
+            for line in finder.lines(piece, most, context, before):
+                most -= line[4]
+                yield line
+        if most <= 0:
+            return
+        before += piece.count(b"\n")
+
+
+def open_below(fd: int, path: str) -> int:
+    """A file below the directory `fd`, opened without passing any link.  Raises: OSError."""
+    *folders, name = path.split("/")
+    here = os.dup(fd)
+    try:
+        for folder in folders:
+            down = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=here)
+            os.close(here)
+            here = down
+        return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=here)
+    finally:
+        os.close(here)
+
+
+class Search:
+    """One search for one request: what was found (`hits`), and what was not looked at (`facts`)."""
+
+    def __init__(
+        self, searcher: Searcher, request: "dict[str, Json]", fd: int, send: "Callable[..., None]"
+    ) -> None:
+        self._searcher = searcher
+        self._task = searcher.task
+        self._store = searcher.store
+        self._finder = searcher.finder(request["plan"])
+        self._request = request
+        self._fd = fd
+        self._send = send
+        self._beat_at = monotonic() + BEAT_S
+        self.skipped = Skipped()
+        self.hits: list[Hit] = []
+        self._tallies = [dict.fromkeys(COUNTED, 0) for _ in range(PROCESSES)]  # by share
+        self._tally = self._tallies[request["share"]]
+        self._all_mine = request["shares"] == 1
+        self._is_deep = False  # is the folder entered last one that only its owner enters
+        self._counted = (0, 0, 0)
+        self.stuck: list[str] = []
+        self.incomplete = False
+        self.stopped_at = ""
+
+    def report(self) -> "dict[str, Json]":
+        """What is to be said of the search besides its hits."""
+        self._account(False)
+        skipped = self.skipped
+        tallies = self._tallies if self._all_mine else [self._tallies[self._request["share"]]]
+        return {
+            **{name: sum(tally[name] for tally in tallies) for name in COUNTED},
+            "ignored": skipped.ignored,
+            "hidden": skipped.hidden,
+            "folders_unreadable": skipped.unreadable,
+            "stuck": self.stuck,
+            "incomplete": self.incomplete or skipped.incomplete,
+            "at": self.stopped_at or self._searcher.at,
+        }
+
+    def file(self) -> None:
+        """Search the one file that is open as the start."""
+        self._searcher.at = name = self._request["base"]
+        content = self._store.read_open(self._fd)
+        if content is not None:
+            self._tally["files"] = 1
+            self._search(name, content)
+        else:
+            self._search_large(name, self._fd)
+
+    def tree(self) -> None:
+        """Search all files below the start that are this process's share.
+
+        Raises: OSError when the start cannot be listed, ToolError CANCELLED.
+        """
+        request = self._request
+        rules = Rules.at(
+            request["base"], no_ignore=request["no_ignore"], no_ignore_vcs=request["no_ignore_vcs"]
+        )
+        covers = included(request["include"])
+        share, may_split = request["share"], request["may_split"]
+        for path, fd, files, _ in walk(
+            self._fd,
+            rules,
+            self.skipped,
+            hidden=request["hidden"],
+            prune=self._prune,
+            call=self._task,
+        ):
+            owner = owner_of(path)
+            if owner != share and not self._all_mine:
+                continue
+            if may_split and self._done > LARGE_FILES:  # from here on another does the other half
+                self._all_mine = may_split = False
+                self._send("large")
+            if covers is not None:
+                files = [entry for entry in files if covers(path + entry.name)]  # noqa: PLW2901
+            self._tally = self._tallies[owner]
+            self._tally["files"] += len(files)
+            if not self._folder(path, fd, files) or 0 < request["enough"] <= len(self.hits):
+                self.stopped_at = path
+                return
+
+    def _prune(self, path: str) -> bool:
+        """True for a folder that need not be entered; keeps account of who saw what was skipped."""
+        self._account(path.count("/") + 1 > OWNED_DEPTH)
+        if not self._request["git"] and (path == ".git" or path.endswith("/.git")):
+            return True
+        deep = path.count("/") + 1 >= OWNED_DEPTH
+        return deep and not self._all_mine and owner_of(path + "/") != self._request["share"]
+
+    def _account(self, next_is_deep: bool) -> None:
+        """Count what was skipped since the last time: where both come, the first one counts."""
+        skipped = self.skipped
+        if not self._is_deep and self._request["share"]:
+            skipped.ignored, skipped.hidden, skipped.unreadable = self._counted
+        self._counted = skipped.ignored, skipped.hidden, skipped.unreadable
+        self._is_deep = next_is_deep
+
+    @property
+    def _done(self) -> int:
+        """How many files were looked at."""
+        return sum(tally["files"] for tally in self._tallies)
+
+    def _folder(self, path: str, fd: int, files: "list[os.DirEntry[str]]") -> bool:
+        """Search the files of one folder; False when the search is to end."""
+        kept = self._store.folder(self._request["base"] + path)
+        calls = self._store.calls
+        may_match = self._finder.may_match
+        for entry in files:
+            if monotonic() > self._beat_at and not self._beat():
+                return False
+            name = entry.name
+            content = kept.get(name)
+            try:
+                if content is None or not content.fits(entry.stat(follow_symlinks=False)):
+                    content = self._read(kept, name, path, fd)
+                    if content is None:
+                        continue
+            except OSError as error:
+                self._refused(error)
+                continue
+            content.used = calls
+            data = content.data
+            if data is None:
+                self._tally["binary"] += 1
+            elif may_match(data) and not self._search(path + name, content):
+                return False
+        return True
+
+    def _read(self, kept: "dict[str, Content]", name: str, path: str, fd: int) -> Content | None:
+        """A file's content, read anew and kept; a large one is searched here.  Raises: OSError."""
+        content = self._store.read(name, fd)
+        if content is not None:
+            self._store.keep(kept, name, content)
+            return content
+        file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=fd)
+        try:
+            self._searcher.at = path + name
+            self._search_large(path + name, file)
+        finally:
+            os.close(file)
+        return None
+
+    def _search(self, path: str, content: Content) -> bool:
+        """Search one file; False when the pattern did not get through too many of them."""
+        self._searcher.at = path
+        if path in self._request["skip"]:
+            return True
+        data = content.data
+        if data is None or (content.nul >= 0 and self._request["mode"] == "count"):
+            self._tally["binary"] += 1  # as ripgrep: what is counted is whole text files
+            return True
+        count = self._count(path, data, content.ascii)
+        if count:
+            self.hits.append((content.mtime_ns, path, count))
+        self.incomplete |= len(self.stuck) >= STUCK_FILES
+        return not self.incomplete
+
+    def _count(self, path: str, data: bytes, is_ascii: bool) -> int:
+        finder = self._finder
+        mode = self._request["mode"]
+        try:
+            if mode == "files":
+                return int(finder.has(data, is_ascii))
+            return finder.count(data, is_ascii, mode == "count")
+        except (TimeoutError, MemoryError):
+            self.stuck.append(path)
+            return 0
+
+    def _search_large(self, path: str, fd: int) -> None:
+        """Search a file piece by piece."""
+        status = os.fstat(fd)
+        if status.st_size <= PIECE_BYTES:
+            return
+        count = 0
+        for piece in pieces(fd):
+            count += self._count(path, piece, piece.isascii())
+            if (count and self._request["mode"] == "files") or path in self.stuck:
+                break
+            if not self._beat():
+                self.stopped_at = path
+                break
+        if count:
+            self.hits.append((status.st_mtime_ns, path, count))
+
+    def _refused(self, error: OSError) -> None:
+        from errno import ELOOP, ENOENT, ENXIO
+
+        gone = error.errno in {ENOENT, ELOOP, ENXIO}
+        self._tally["vanished" if gone else "unreadable"] += 1
+
+    def _beat(self) -> bool:
+        """Tell the parent how far the search is; False when time ran out.
+
+        Raises: ToolError CANCELLED.
+        """
+        self._task.check()
+        if self._task.expired:
+            self.incomplete = True
+            return False
+        self._beat_at = monotonic() + BEAT_S
+        self._send("part", self.hits, self._done)
+        self.hits = []
+        return True
+
+
+def owner_of(folder: str) -> int:
+    """Which process searches a folder (`a/b/`): what is deep goes with the folder above it."""
+    if folder.count("/") > OWNED_DEPTH:
+        folder = "/".join(folder.split("/", OWNED_DEPTH)[:OWNED_DEPTH]) + "/"
+    return hash(folder) % PROCESSES
+
+
+def included(include: str) -> "Callable[[str], bool] | None":
+    """A test of paths for the glob `include`; one behind a `!` leaves out instead of taking in."""
+    if not include:
+        return None
+    negated = include.startswith("!")
+    covers = matcher([include.removeprefix("!")])
+    return lambda path: covers(path, False) != negated
