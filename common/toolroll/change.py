@@ -8,7 +8,7 @@ import os
 from toolroll import textfile, writer
 from toolroll.errors import ErrorCode, ToolError
 from toolroll.guard import markers
-from toolroll.paths import quoted
+from toolroll.paths import Held, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,21 +16,26 @@ if TYPE_CHECKING:
     from typing import Self
 
     from toolroll.call import Call
+    from toolroll.paths import Parent, Roots
 
 ABSENT = "absent"
 """The if_match of a file that must not exist."""
+
+NOWHERE = os.stat_result((0,) * 10)
+"""The status of no file: an if_match has its form judged first, whatever is there."""
 
 
 class Target:
     """The file at `path` from `with` to its end; nobody else writes in its directory meanwhile.
 
     Inside, `data` are its bytes and `status` what they belong to, or b"" and None for a new file.
+    With `create`, directories that are missing are made by `write`, and taken away when it fails.
     Raises, on entering: ToolError of the path, of the lock (CONFLICT after 5 s), TOO_LARGE.
     """
 
     __slots__ = (
         "_call",
-        "_lock",
+        "_create",
         "_parent",
         "_place",
         "data",
@@ -47,34 +52,43 @@ class Target:
         self.etag = ""
         self.in_place = ""
         self._call = call
-        if not create:
-            call.roots.open_file(path).close()  # NOT_FOUND with the nearest names is its answer
-        self._parent = call.roots.open_parent(path, create=create)
-        self._lock = writer.locked(self._parent.fd, path, call.check)
+        self._create = create
+        self._parent: Parent | None = None
+        self._place: writer.Directory | None = None
 
     def __enter__(self) -> "Self":
+        roots = self._call.roots
+        if not self._create:
+            roots.open_file(self.path).close()  # NOT_FOUND with the nearest names is its answer
         try:
-            self._place = self._lock.__enter__()
-        except BaseException:
-            self._parent.close()
+            self._parent = roots.open_parent(self.path)
+        except ToolError as error:
+            if self._create and error.code == ErrorCode.NOT_FOUND:
+                return self  # its directories are missing too, or cannot be: `write` will tell
             raise
         try:
-            self._read()
+            self._place = self._locked(self._parent)
+            self._read(self._parent)
         except BaseException:
             self.__exit__()
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._lock.__exit__()
-        self._parent.close()
+        if self._place is not None:
+            self._place.__exit__()
+        if self._parent is not None:
+            self._parent.close()
 
-    def _read(self) -> None:
+    def _locked(self, parent: "Parent") -> writer.Directory:
+        return writer.locked(parent.fd, self.path, self._call.check).__enter__()
+
+    def _read(self, parent: "Parent") -> None:
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
         try:
-            fd = os.open(self._parent.name, flags, dir_fd=self._parent.fd)
+            fd = os.open(parent.name, flags, dir_fd=parent.fd)
         except FileNotFoundError:
-            if self._parent.status is None:
+            if parent.status is None:
                 return
             raise _moved(self.path, "it has vanished") from None
         except PermissionError:
@@ -95,7 +109,8 @@ class Target:
         """
         if if_match == ABSENT:
             return self.status is None
-        return self.status is not None and textfile.matches(if_match, self.status, self.data)
+        matches = textfile.matches(if_match, self.status or NOWHERE, self.data)
+        return matches and self.status is not None
 
     def write(self, chunks: "Sequence[bytes | memoryview]") -> None:
         """Make `chunks` the file's content; `etag` is then the new one, `in_place` why not atomic.
@@ -103,15 +118,67 @@ class Target:
         Raises: ToolError of `writer.write`; nothing is changed then.
         """
         self._call.check()
-        name, expect = self._parent.name, self.status
-        written = writer.write(self._place, name, chunks, expect=expect, shown=self.path)
+        if self._parent is not None and self._place is not None:
+            written = self._written(self._parent, self._place, chunks)
+        else:
+            written = self._written_in_new_directories(chunks)
         self.etag = textfile.etag(written.status, chunks)
         self.in_place = written.in_place
+
+    def _written(
+        self, parent: "Parent", place: writer.Directory, chunks: "Sequence[bytes | memoryview]"
+    ) -> writer.Written:
+        return writer.write(place, parent.name, chunks, expect=self.status, shown=self.path)
+
+    def _written_in_new_directories(self, chunks: "Sequence[bytes | memoryview]") -> writer.Written:
+        """Nothing was there; what was made for the file goes again when it cannot be written."""
+        missing = _missing(self.path, self._call.roots)
+        with missing:
+            try:
+                self._parent = self._call.roots.open_parent(self.path, create=True)
+                self._place = self._locked(self._parent)
+                return self._written(self._parent, self._place, chunks)
+            except BaseException:
+                missing.remove()
+                raise
 
     @property
     def warning(self) -> str:
         """What the model should know of how it was written; empty for the usual way."""
         return f"\nWritten in place, not atomically: {self.in_place}." if self.in_place else ""
+
+
+class _Missing(Held):
+    """The directory that exists above a new file, open, and the names of those missing below it."""
+
+    __slots__ = ("names",)
+
+    def __init__(self, fd: int, names: list[str]) -> None:
+        super().__init__(fd)
+        self.names = names
+
+    def remove(self) -> None:
+        """Take away what has been made of them meanwhile and is empty."""
+        for count in range(len(self.names), 0, -1):
+            try:
+                os.rmdir("/".join(self.names[:count]), dir_fd=self.fd)
+            except OSError:  # never made, or in use by now
+                continue
+
+
+def _missing(path: str, roots: "Roots") -> _Missing:
+    """What is missing above a file; no names where `..` or what cannot be read obscures that."""
+    folder, names = os.path.dirname(path), list[str]()
+    while ".." not in folder.split("/"):
+        try:
+            with roots.open_directory(folder or ".") as there:
+                return _Missing(os.dup(there.fd), names)
+        except ToolError as error:
+            if error.code != ErrorCode.NOT_FOUND or not folder.strip("/"):
+                break
+        folder, name = os.path.split(folder)
+        names[:0] = [name] if name not in ("", ".") else []
+    return _Missing(-1, [])
 
 
 def _moved(path: str, why: str) -> ToolError:

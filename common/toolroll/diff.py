@@ -6,12 +6,16 @@ to what.  The diff is made around the spans only, so a small edit of a large fil
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    Clean = Callable[[str], str]
     Span = tuple[int, int, str]
 
 CONTEXT_LINES = 3
 DIFF_LINES = 60
+SHOWN_CHARS = 400
+"""Longest line shown whole: DIFF_LINES of them stay below the limit of an answer."""
+
 MATCHED_LINES = 2_000
 """Changed lines up to which they are matched with each other: `difflib` is quadratic."""
 
@@ -85,14 +89,17 @@ def _common(one: str, other: str) -> int:
     return low
 
 
-def unified(text: str, spans: "Sequence[Span]") -> Diff:
-    """The diff of `text` for `spans`, in lines that end with LF (a CR before it is not shown)."""
+def unified(text: str, spans: "Sequence[Span]", clean: "Clean" = str) -> Diff:
+    """The diff of `text` for `spans`, in lines that end with LF (a CR before it is not shown).
+
+    Long lines are `clipped` around their change.
+    """
     added = removed = 0
     shown: list[str] = []
     left_out = 0
     for hunk in _hunks(_changes(text, spans)):
         if len(shown) < DIFF_LINES:
-            shown += _hunk_lines(text, hunk, added - removed)
+            shown += _hunk_lines(text, hunk, added - removed, clean)
         else:
             left_out += 1
         added += sum(len(change.new) for change in hunk)
@@ -116,20 +123,47 @@ def _hunks(changes: "Iterable[_Change]") -> "Iterator[list[_Change]]":
         yield hunk
 
 
-def _hunk_lines(text: str, hunk: list[_Change], shift: int) -> list[str]:
+def _hunk_lines(text: str, hunk: list[_Change], shift: int, clean: "Clean") -> list[str]:
     """The hunk as a unified diff has it; `shift` lines were added before it."""
-    body = [" " + line for line in _lines(_back(text, hunk[0].start))]
+    body = [(" ", line, "") for line in _lines(_back(text, hunk[0].start))]
     first = hunk[0].at - len(body) + 1
     reached = hunk[0].start
     for change in hunk:
-        body += [" " + line for line in _lines(text[reached : change.start])]
-        body += ["-" + line for line in change.old] + ["+" + line for line in change.new]
+        body += [(" ", line, "") for line in _lines(text[reached : change.start])]
+        body += _facing("-", change.old, change.new) + _facing("+", change.new, change.old)
         reached = change.end
-    body += [" " + line for line in _lines(_ahead(text, reached))]
-    old = sum(line[0] != "+" for line in body)
-    new = sum(line[0] != "-" for line in body)
+    body += [(" ", line, "") for line in _lines(_ahead(text, reached))]
+    old = sum(sign != "+" for sign, _, _ in body)
+    new = sum(sign != "-" for sign, _, _ in body)
     head = f"@@ -{_range(first, old)} +{_range(first + shift, new)} @@"
-    return [head, *(line.removesuffix("\n").removesuffix("\r") for line in body)]
+    shown = [sign + _shown(line, other, clean) for sign, line, other in body[:DIFF_LINES]]
+    return [head, *shown, *(line for _, line, _ in body[DIFF_LINES:])]
+
+
+def _facing(sign: str, lines: list[str], others: list[str]) -> list[tuple[str, str, str]]:
+    """Each line with the one that it may have been changed from or to."""
+    others = others + [""] * (len(lines) - len(others))
+    return [(sign, line, other) for line, other in zip(lines, others, strict=False)]
+
+
+def _shown(line: str, other: str, clean: "Clean") -> str:
+    at = _common(line, other) if len(line) > SHOWN_CHARS else 0
+    return clipped(line.removesuffix("\n").removesuffix("\r"), at, clean)
+
+
+def clipped(line: str, at: int, clean: "Clean") -> str:
+    """A line, or the part around column `at` (from 0) of a long one.
+
+    `clean` has to hide what is secret before it is cut in two and cannot be recognised any more.
+    """
+    if len(line) <= SHOWN_CHARS:
+        return line
+    at, line = len(clean(line[:at])), clean(line)
+    start = max(min(at - SHOWN_CHARS // 4, len(line) - SHOWN_CHARS), 0)
+    end = start + SHOWN_CHARS
+    before = f"[clipped: {start} characters]…" if start else ""
+    behind = f"…[clipped: {len(line) - end} characters]" if end < len(line) else ""
+    return f"{before}{line[start:end]}{behind}"
 
 
 def _changes(text: str, spans: "Sequence[Span]") -> "Iterator[_Change]":

@@ -81,10 +81,14 @@ class Directory:
             raise _refusal(error, self._shown) from error
         try:
             self._wait()
+        except BaseException:
+            os.close(self.descriptor)
+            raise
+        try:
             if not os.fstat(self.descriptor).st_nlink:
                 raise _conflict(f"the directory of '{self._shown}' has been removed")
         except BaseException:
-            os.close(self.descriptor)
+            self.__exit__()
             raise
         return self
 

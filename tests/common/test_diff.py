@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolroll.diff import DIFF_LINES, between, unified
+from toolroll.diff import DIFF_LINES, SHOWN_CHARS, between, unified
 
 TEXTS = st.lists(st.sampled_from(["a", "b", "c", "", "dd"]), max_size=12).map("\n".join)
 
@@ -88,3 +88,18 @@ def test_a_long_diff_is_cut_and_says_so() -> None:
 
 def test_a_carriage_return_before_the_line_feed_is_not_shown() -> None:
     assert "\r" not in unified("a\r\nb\r\n", between("a\r\nb\r\n", "a\r\nc\r\n")).text
+
+
+def test_a_long_line_is_cut_around_its_change_after_it_was_cleaned() -> None:
+    old, new = ("a" * 1_000 + word + "secret" * 200 + "\n" for word in ("old", "new"))
+    diff = unified(old, between(old, new), lambda line: line.replace("secret", "*"))
+    assert "secret" not in diff.text
+    lines = diff.text.split("\n")
+    assert [("old" in line, "new" in line) for line in lines[1:]] == [(True, False), (False, True)]
+    assert all(len(line) < SHOWN_CHARS + 60 for line in lines)
+    assert lines[1].startswith("-[clipped: 803 characters]…aaa")
+
+
+def test_lines_of_the_length_shown_are_whole() -> None:
+    old = "a" * SHOWN_CHARS
+    assert f"-{old}\n+b" in unified(old, between(old, "b")).text

@@ -538,6 +538,22 @@ def test_without_flock_the_threads_of_a_server_take_turns(
     assert perhaps_alive.exists()
 
 
+def test_without_flock_a_failed_lock_blocks_no_later_one(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fcntl, "flock", no_flock)
+    gone = path.parent / "gone"
+    gone.mkdir()
+    directory = os.open(gone, os.O_RDONLY)
+    gone.rmdir()
+    try:
+        assert refusal(writer.locked(directory, "file").__enter__).code == ErrorCode.CONFLICT
+    finally:
+        os.close(directory)
+    write(path, NEW)
+    assert path.read_bytes() == NEW
+
+
 def test_two_threads_lose_no_edit(path: Path) -> None:
     path.write_bytes(b"")
     directory = os.open(path.parent, os.O_RDONLY)

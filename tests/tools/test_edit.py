@@ -1,5 +1,6 @@
 """Edit changes what it was asked to, no byte besides, or says exactly why not."""
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -15,18 +16,22 @@ from tests.conftest import ERAS, Wire
 from toolroll.call import Call
 from toolroll.tool import Outcome
 from toolroll_edit.match import apart, occurrences
+from toolroll_edit.splice import MATCHES
 from toolroll_edit.tool import edit as declared
 
 Edit = Callable[..., Outcome]
 
+SECRET = "abcdEFGH12345678"
+
 
 @pytest.fixture
 def edit(tmp_path: Path, make_call: Callable[..., Call]) -> Edit:
-    """`edit(file_path=..., ...)`: the outcome in tmp_path."""
+    """`edit(file_path=..., ...)`: the outcome in tmp_path, where API_TOKEN is a secret."""
 
     def run(**arguments: Any) -> Outcome:
         arguments.setdefault("file_path", "a.txt")
-        return declared.call(arguments, make_call(tmp_path, deny=[".git/**"]))
+        call = make_call(tmp_path, deny=[".git/**"], environ={"API_TOKEN": SECRET})
+        return declared.call(arguments, call)
 
     return run
 
@@ -170,7 +175,7 @@ def test_an_edit_and_its_inverse_restore_every_byte(
 )
 @settings(deadline=None)
 def test_occurrences_in_crlf_text_are_those_of_lf_text(text: str, wanted: str) -> None:
-    plain = occurrences(text, wanted)
+    plain = list(occurrences(text, wanted))
     found = occurrences(text.replace("\n", "\r\n"), wanted)
     assert [text[:start].count("\n") for start, _ in plain] == [
         text.replace("\n", "\r\n")[:start].count("\n") for start, _ in found
@@ -279,7 +284,6 @@ def test_another_content_is_a_conflict_that_shows_the_place(edit: Edit, file: Pa
         ("a = 1  \nb = 2\n", "a = 1\nb = 2", "Only blanks at the ends of lines"),
         ("say(\u201chi\u201d)\n", 'say("hi")', "LEFT DOUBLE QUOTATION MARK"),
         ("a\u00a0b\n", "a b", "NO-BREAK SPACE"),
-        ("a\u200bb\n", "ab", "ZERO WIDTH SPACE"),
         ("x = 1\ny = 2\n", "1\tx = 1\n2\ty = 2", "line numbers that View puts in front"),
         ("x\ny\n", "x\\ny", "line ends and tabs in place of \\n"),
         ("if a < b:\n", "if a &lt; b:", "HTML entities"),
@@ -298,8 +302,194 @@ def test_no_match_names_what_differs_and_gives_the_exact_text(
     done = edit(old_string=old, new_string="new")
     assert done.code == "NO_MATCH"
     assert says in done.text
-    exact = done.structured["error"].split("Use this old_string:\n")[1]
-    assert not edit(old_string=exact, new_string="new").failed or "\\u" in exact
+    assert not edit(old_string=suggested(done), new_string="new").failed
+
+
+def suggested(done: Outcome) -> str:
+    """The old_string that a NO_MATCH says would be found."""
+    exact: str = done.structured["error"].split("Use this old_string:\n")[1]
+    return exact
+
+
+@pytest.mark.parametrize(
+    ("before", "old", "new", "after"),
+    [
+        (
+            "def f(x):\n\treturn x + 1\n",
+            "def f(x):\n    return x",
+            "def g(x):\n\treturn y",
+            "def g(x):\n\treturn y + 1\n",
+        ),
+        ("if x:\n\tgo()\nend\n", "if x:\n    go()\n", "go()\n", "go()\nend\n"),
+        ("if x:\r\n\tgo()\r\nend\r\n", "if x:\n    go()\n", "go()\n", "go()\r\nend\r\n"),
+        ("a\n\tb = 1; c = 2\n", "    b = 1;", "\tb = 3;", "a\n\tb = 3; c = 2\n"),
+        ("x = f( a )  # why\n", "f( a  )", "g(a)", "x = g(a)  # why\n"),
+        ("say(\u201chi\u201d) + 1\n", '("hi")', "(1)", "say(1) + 1\n"),
+        (
+            "x = " + "\u00e9" * 9_000 + " + Old + 1\n",
+            "+ old +",
+            "+ new +",
+            "x = " + "\u00e9" * 9_000 + " + new + 1\n",
+        ),
+    ],
+    ids=["middle of a line", "line end", "crlf", "indentation", "blanks", "quotes", "long line"],
+)
+def test_a_retry_with_what_was_suggested_keeps_the_rest_of_the_line(
+    edit: Edit, file: Path, before: str, old: str, new: str, after: str
+) -> None:
+    file.write_bytes(before.encode())
+    exact = suggested(edit(old_string=old, new_string=new))
+    assert not edit(old_string=exact, new_string=new).failed
+    assert file.read_bytes().decode() == after
+
+
+def test_whole_lines_are_suggested_with_a_word_about_their_rest(edit: Edit, file: Path) -> None:
+    file.write_text("def total(items):\n\treturn sum(items)\n")
+    done = edit(old_string="    return sums(items)", new_string="x")
+    assert "whole lines, so new_string must hold what is to stay" in done.text
+    assert "indents with 1 tab, old_string with 4 spaces; the file has '(items)'" in done.text
+    assert suggested(done) == "\treturn sum(items)"
+
+
+def test_whole_lines_are_suggested_where_less_occurs_several_times(edit: Edit, file: Path) -> None:
+    file.write_text("one Text\nanother Text\nText\n")
+    done = edit(old_string="other text", new_string="x")
+    assert suggested(done) == "other Text"
+    done = edit(old_string="text", new_string="x")
+    assert "whole lines" in done.text
+    assert suggested(done) == "one Text"
+
+
+def test_what_the_answer_would_show_otherwise_is_not_suggested(edit: Edit, file: Path) -> None:
+    file.write_text("a\u200bb\n")
+    done = edit(old_string="ab", new_string="x")
+    assert "ZERO WIDTH SPACE" in done.text
+    assert "characters that cannot be seen" in done.text
+    assert "Use this old_string" not in done.text
+
+
+@pytest.mark.parametrize(
+    "old", ["# the key", "tok = 'abcd'  # the key!", "TOK =", f'"{SECRET[8:]}"']
+)
+@pytest.mark.parametrize("width", [1, 2_000], ids=["short line", "long line"])
+def test_no_part_of_a_secret_is_in_a_refusal(edit: Edit, file: Path, old: str, width: int) -> None:
+    file.write_text(f'tok = "{SECRET}"  # the   key{" and more" * width}\n')
+    done = edit(old_string=old, new_string="x")
+    assert done.code == "NO_MATCH"
+    refusal = done.text.replace(old, "")
+    assert not [at for at in range(13) if SECRET[at : at + 4] in refusal]
+
+
+def test_no_part_of_a_secret_is_in_the_diff_of_a_long_line(edit: Edit, file: Path) -> None:
+    for blanks in range(280, 310):
+        file.write_text(f"{' ' * 500}old{'-' * blanks}{SECRET}{'-' * 500}\n")
+        done = edit(old_string="old", new_string="new")
+        assert not [at for at in range(13) if SECRET[at : at + 4] in done.text]
+
+
+def test_a_long_line_is_shown_around_its_change(edit: Edit, file: Path) -> None:
+    file.write_text("x" * 300_000 + " old " + "y" * 300_000 + "\n")
+    refused = edit(old_string="x Old y", new_string="z")
+    assert len(refused.text) < 2_000
+    assert "x old y" in refused.text
+    done = edit(old_string="old", new_string="new")
+    assert len(done.text) < 2_000
+    assert "x old y" in done.text
+    assert "x new y" in done.text
+    assert "…[clipped: 299" in done.text
+
+
+def test_a_hundred_thousand_matches_are_refused_with_the_first_lines(
+    edit: Edit, file: Path
+) -> None:
+    file.write_text("a line of the log\n" * 100_000)
+    done = edit(old_string="line", new_string="x")
+    assert done.code == "MULTIPLE_MATCHES"
+    assert "occurs 100000 times" in done.text
+    assert "19, 20 and more)" in done.text
+
+
+def test_more_matches_than_are_held_are_too_large(edit: Edit, file: Path) -> None:
+    file.write_text("x " * (MATCHES + 1))
+    done = edit(old_string=" ", new_string="", replace_all=True)
+    assert done.code == "TOO_LARGE"
+    assert "more than 100,000 times" in done.text
+    assert "more than 100,000" in edit(old_string=" ", new_string="").text
+    assert file.stat().st_size == 2 * (MATCHES + 1)
+
+
+def test_a_large_file_that_is_not_ascii_is_searched_in_part_and_that_is_said(
+    edit: Edit, file: Path
+) -> None:
+    file.write_text(
+        "\u043e\u0447\u0435\u043d\u044c \u0434\u043b\u0438\u043d\u043d\u043e\n" * 200_000
+    )
+    done = edit(old_string="nothing of the kind", new_string="x")
+    assert "Only the first 2,000,000 characters were searched" in done.text
+
+
+def test_the_search_for_what_was_meant_can_be_cancelled(
+    file: Path, make_call: Callable[..., Call]
+) -> None:
+    """It asks often: cancelled at any of the times it asks, it ends there."""
+    file.write_text("".join(f"line {number} of many\n" for number in range(50)))
+
+    class Impatient(Call):
+        __slots__ = ("left",)
+        left: int
+
+        def check(self) -> None:
+            self.left -= 1
+            self.cancelled = self.left <= 0
+            super().check()
+
+    asked = {"file_path": "a.txt", "old_string": "line of few words", "new_string": "x"}
+    for count in (1, 3, 5, 7, 20, 60, 100):
+        plain = make_call(file.parent)
+        call = Impatient(plain.roots, plain.guard)
+        call.left = count
+        assert declared.call(asked, call).code == "CANCELLED"
+
+
+@pytest.mark.parametrize("if_match", [None, "0123456789ab"])
+def test_others_may_write_while_the_meant_text_is_searched(
+    file: Path, make_call: Callable[..., Call], if_match: str | None
+) -> None:
+    file.write_text("one line\n")
+    other = os.open(file.parent, os.O_RDONLY)
+    free: list[bool] = []
+
+    class Watching(Call):
+        __slots__ = ()
+
+        def check(self) -> None:
+            try:
+                fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return
+            fcntl.flock(other, fcntl.LOCK_UN)
+            free.append(True)
+
+    plain = make_call(file.parent)
+    call = Watching(plain.roots, plain.guard)
+    asked = {
+        "file_path": "a.txt",
+        "old_string": "one lime",
+        "new_string": "x",
+        "if_match": if_match,
+    }
+    assert declared.call(asked, call).failed
+    os.close(other)
+    assert free
+
+
+def test_an_edit_of_line_ends_alone_is_told_to_change_nothing(edit: Edit, file: Path) -> None:
+    file.write_bytes(b"a\r\nb\r\n")
+    before = file.stat()
+    done = edit(old_string="a\r\nb", new_string="a\nb")
+    assert done.text.startswith("Unchanged 'a.txt'")
+    assert done.structured["unchanged"]
+    assert file.stat().st_ino == before.st_ino
 
 
 def test_no_match_tells_when_the_edit_was_made_before(edit: Edit, file: Path) -> None:

@@ -108,6 +108,7 @@ def test_a_hard_linked_file_is_written_in_place_and_that_is_said(
         (True, "nonsense", "INVALID_PARAMS"),
         (False, "absent", ""),
         (False, "0123456789ab", "CONFLICT"),
+        (False, "nonsense", "INVALID_PARAMS"),
     ],
 )
 def test_if_match_guards_the_file(
@@ -137,6 +138,31 @@ def test_content_that_no_text_file_holds_makes_no_directories(
 ) -> None:
     assert replace(file_path="d/a", content="\0").code == "INVALID_PARAMS"
     assert not (tmp_path / "d").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"content": "x", "if_match": "0123456789ab"},
+        {"content": "x", "if_match": "nonsense"},
+        {"content": "[REDACTED:FOO]"},
+    ],
+    ids=["etag", "no etag", "marker"],
+)
+def test_a_refused_call_makes_no_directories(
+    replace: Replace, tmp_path: Path, arguments: dict[str, str]
+) -> None:
+    assert replace(file_path="d/e/a", **arguments).failed
+    assert not (tmp_path / "d").exists()
+
+
+def test_a_binary_file_is_told_by_its_size(replace: Replace, file: Path) -> None:
+    file.write_bytes(b"bin\0ary\n\xff")
+    done = replace(content="text\n")
+    assert done.text.startswith(
+        "Replaced 'a.txt': a binary file of 9 bytes before, 1 line now, etag "
+    )
+    assert "\n" not in done.text
 
 
 @pytest.mark.parametrize("era", ERAS)

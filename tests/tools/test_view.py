@@ -26,7 +26,7 @@ from toolroll.guard import Guard
 from toolroll.limits import ETAG_WHOLE_BYTES, LINE_CHARS
 from toolroll.paths import Roots
 from toolroll.tool import Outcome
-from toolroll_view import document, index, kinds, lines, place, source
+from toolroll_view import document, image, index, kinds, lines, place, source
 from toolroll_view.tool import view
 
 if TYPE_CHECKING:
@@ -642,6 +642,29 @@ def test_a_text_is_shown_with_its_first_bytes_on_request(shown: Shown) -> None:
     assert text.startswith("1\ta\n\nFirst bytes:\n00000000  ef bb bf 61 0d 0a ")
 
 
+@pytest.mark.parametrize(
+    "around",
+    [(b"\0\1", b"\0" * 40), (b"\0" * 1015 + b"\1", b"\0" * 20), (b"key = ", b"\n")],
+    ids=["within", "over the end", "in a text"],
+)
+@pytest.mark.parametrize("codec", ["utf-8", "utf-16-le", "latin-1"])
+def test_the_bytes_of_a_secret_are_stars_in_a_dump(
+    folder: Path, make_call: MakeCall, around: tuple[bytes, bytes], codec: str
+) -> None:
+    value = "s3cr\u00e9t-value-123"
+    (folder / "a").write_bytes(around[0] + value.encode(codec) + around[1])
+    call = make_call(folder, environ={"API_TOKEN": value})
+    dumps = [
+        view.call({"file_path": "a", "include_hex_dump": True, "offset": offset}, call).text
+        for offset in ([1, 65] if len(around[0]) > 1000 else [1])
+    ]
+    rows = re.findall(r"(?m)^[0-9a-f]{8}  (.{47})", "\n".join(dumps))
+    dumped = bytes.fromhex("".join(rows))
+    stars = b"*" * len(value.encode(codec))
+    assert dumped == around[0] + stars + around[1]
+    assert all("redacted bytes are shown as *" in dump for dump in dumps)
+
+
 # Put together
 
 
@@ -654,6 +677,12 @@ CONTENT = st.one_of(
         lambda text: codecs.BOM_UTF16_LE + text.encode("utf-16-le")
     ),
 )
+
+
+def is_shown_as_text(data: bytes) -> bool:
+    """True unless the bytes are, or begin like, something that is shown otherwise."""
+    named = data.startswith(b"%PDF-") or image.recognise(data) is not None
+    return textfile.detect(data) is not None and not named
 
 
 def expected_lines(data: bytes) -> list[str]:
@@ -673,7 +702,7 @@ def expected_lines(data: bytes) -> list[str]:
 @example(data=b"\xff\xfe", offset=1, limit=1, columns=1, small=8)
 @example(data=b"a\nb", offset=-1, limit=1, columns=1, small=8)
 @given(
-    data=CONTENT.filter(lambda data: textfile.detect(data) is not None),
+    data=CONTENT.filter(is_shown_as_text),
     offset=st.integers(-40, 40),
     limit=st.integers(1, 12),
     columns=st.integers(1, 9),

@@ -9,11 +9,17 @@ NEWLINE = r"(?:\r\n|(?<!\r)\n)"
 """A line end of either kind, never the second half of one."""
 
 
-def occurrences(text: str, wanted: str) -> list[tuple[int, int]]:
+def occurrences(text: str, wanted: str) -> "Iterator[tuple[int, int]]":
     """Start and end of every occurrence, overlapping ones too, in ascending order."""
     if "\n" in wanted and ("\r\n" in text or "\r\n" in wanted):
-        return list(_by_pattern(text, _pattern(wanted)))
-    return list(_literal(text, wanted))
+        return _by_pattern(text, _pattern(wanted))
+    return _literal(text, wanted)
+
+
+def is_sole(text: str, wanted: str) -> bool:
+    """True when there is exactly one occurrence."""
+    found = occurrences(text, wanted)
+    return next(found, None) is not None and next(found, None) is None
 
 
 def apart(found: list[tuple[int, int]]) -> list[tuple[int, int]]:

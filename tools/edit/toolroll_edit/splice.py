@@ -10,14 +10,18 @@ from toolroll_edit.match import apart, occurrences
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from toolroll.call import Call
     from toolroll.diff import Span
     from toolroll.textfile import Encoding
 
 LISTED = 20
 """Line numbers that are listed; more do not help to choose."""
+
+MATCHES = 100_000
+"""Most occurrences that are counted or replaced: each takes some 400 bytes until it is written."""
+
+CHECKED = 1_000
+"""Occurrences after which it is asked whether the call is still wanted."""
 
 
 def create(file_path: str, content: str, if_match: str | None, call: "Call") -> Answer:
@@ -41,7 +45,9 @@ def create(file_path: str, content: str, if_match: str | None, call: "Call") -> 
     lines = textfile.line_count(content)
     plural = "" if lines == 1 else "s"
     text = f"Created {quoted(file_path)}: {lines} line{plural}, etag {target.etag}"
-    return Answer(text, data={"etag": target.etag, "added": lines, "removed": 0})
+    return Answer(
+        text, data={"etag": target.etag, "added": lines, "removed": 0, "unchanged": False}
+    )
 
 
 def replace(
@@ -57,44 +63,75 @@ def replace(
                 "Edit changes text files only",
             )
         text = encoding.decode(target.data)
-        if if_match is not None and not target.matches(if_match):
-            raise nearest.conflict(file_path, text, old, if_match, target.etag)
-        refuse_markers(new, text, "new_string")
-        found = _chosen(file_path, text, old, new, everywhere, call)
+        current = if_match is None or target.matches(if_match)
+        found = _chosen(file_path, text, old, new, everywhere, call) if current else []
         spans = _spans(text, found, new)
-        target.write(_chunks(target.data, text, spans, encoding))
-    return _edited(target, text, spans)
+        if spans:
+            target.write(_chunks(target.data, text, spans, encoding))
+    # To find out what was meant takes its time: only now, when others may write again.
+    if not current:
+        raise nearest.conflict(file_path, text, old, f"{if_match}", target.etag, call)
+    if not found:
+        raise nearest.no_match(file_path, text, old, new, call)
+    return _edited(target, text, spans, call) if spans else _unchanged(target)
 
 
 def _chosen(
     file_path: str, text: str, old: str, new: str, everywhere: bool, call: "Call"
 ) -> list[tuple[int, int]]:
-    """The places to replace.  Raises: ToolError NO_MATCH, MULTIPLE_MATCHES."""
-    found = occurrences(text, old)
-    if not found:
-        raise nearest.no_match(file_path, text, old, new, call)
-    if everywhere or len(found) == 1:
-        return apart(found)
-    numbers = _numbers(textfile.line_number(text, start) for start, _ in found)
-    raise ToolError(
-        ErrorCode.MULTIPLE_MATCHES,
-        f"old_string occurs {len(found)} times in {quoted(file_path)} (lines {numbers})",
-        "Add surrounding lines, or set replace_all",
-    )
+    """The places to replace, if any.  Raises: ToolError MULTIPLE_MATCHES, TOO_LARGE, INVALID_PARAMS."""
+    refuse_markers(new, text, "new_string")
+    found: list[tuple[int, int]] = []
+    for place in occurrences(text, old):
+        found.append(place)
+        if len(found) > MATCHES:
+            break
+        if not len(found) % CHECKED:
+            call.check()
+    if len(found) <= 1:
+        return found
+    count = f"more than {MATCHES:,}" if len(found) > MATCHES else f"{len(found)}"
+    if not everywhere:
+        raise ToolError(
+            ErrorCode.MULTIPLE_MATCHES,
+            f"old_string occurs {count} times in {quoted(file_path)} "
+            f"(lines {_numbers(text, found)})",
+            "Add surrounding lines, or set replace_all",
+        )
+    if len(found) > MATCHES:
+        raise ToolError(
+            ErrorCode.TOO_LARGE,
+            f"old_string occurs {count} times in {quoted(file_path)}, above what is replaced at once",
+            "Nothing was changed. Give a longer old_string, or use a program such as sed",
+        )
+    return apart(found)
 
 
-def _numbers(lines: "Iterable[int]") -> str:
-    numbers = list(dict.fromkeys(lines))
-    more = f" and {len(numbers) - LISTED} more" if len(numbers) > LISTED else ""
-    return ", ".join(map(str, numbers[:LISTED])) + more
+def _numbers(text: str, found: list[tuple[int, int]]) -> str:
+    """The lines of the first few places."""
+    numbers: list[int] = []
+    line, counted = 1, 0
+    for start, _ in found:
+        line += text.count("\n", counted, start)
+        counted = start
+        if line in numbers[-1:]:
+            continue
+        if len(numbers) == LISTED:
+            return f"{', '.join(map(str, numbers))} and more"
+        numbers.append(line)
+    return ", ".join(map(str, numbers))
 
 
 def _spans(text: str, found: list[tuple[int, int]], new: str) -> "list[Span]":
-    """Each place with its new text, which takes the line end of where it goes to."""
-    if "\n" not in text or "\n" not in new:
-        return [(start, end, new) for start, end in found]
-    ends = {end: textfile.with_line_end(new, end) for end in ("\n", "\r\n")}
-    return [(start, end, ends[textfile.line_end_at(text, start)]) for start, end in found]
+    """Each place that changes with its new text, which takes the line end of where it goes to."""
+    ends = textfile.line_ends(text) if "\n" in new else ""
+    if ends == "mixed":
+        forms = {end: textfile.with_line_end(new, end) for end in ("\n", "\r\n")}
+        spans = [(start, end, forms[textfile.line_end_at(text, start)]) for start, end in found]
+    else:
+        new = textfile.with_line_end(new, ends) if ends in ("\n", "\r\n") else new
+        spans = [(start, end, new) for start, end in found]
+    return [span for span in spans if text[span[0] : span[1]] != span[2]]
 
 
 def _chunks(
@@ -115,8 +152,16 @@ def _chunks(
     return [*chunks, view[at:]]
 
 
-def _edited(target: Target, text: str, spans: "list[Span]") -> Answer:
-    change = diff.unified(text, spans)
+def _unchanged(target: Target) -> Answer:
+    return Answer(
+        f"Unchanged {quoted(target.path)}: new_string differs from old_string in line ends only, "
+        f"and those follow the file, etag {target.etag}",
+        data={"etag": target.etag, "added": 0, "removed": 0, "unchanged": True},
+    )
+
+
+def _edited(target: Target, text: str, spans: "list[Span]", call: "Call") -> Answer:
+    change = diff.unified(text, spans, lambda line: call.guard.clean(line).text)
     plural = "" if len(spans) == 1 else "s"
     head = (
         f"Edited {quoted(target.path)}: {len(spans)} replacement{plural}, {_where(text, spans)} "
@@ -124,7 +169,13 @@ def _edited(target: Target, text: str, spans: "list[Span]") -> Answer:
     )
     body = f"{head}\n{change.text}" if change.text else head
     return Answer(
-        body, data={"etag": target.etag, "added": change.added, "removed": change.removed}
+        body,
+        data={
+            "etag": target.etag,
+            "added": change.added,
+            "removed": change.removed,
+            "unchanged": False,
+        },
     )
 
 

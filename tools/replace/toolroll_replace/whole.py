@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 def write(file_path: str, content: str, if_match: str | None, call: "Call") -> Answer:
     """The answer to one call."""
-    refuse_impossible(content)
     with Target(file_path, call, create=True) as target:
         _require(target, if_match)
-        encoding = textfile.detect(target.data) or textfile.UTF8
-        old = encoding.decode(target.data)
+        found = textfile.detect(target.data)
+        encoding = found or textfile.UTF8
+        old = encoding.decode(target.data) if found else ""
         refuse_markers(content, old, "content")
         new = _in_the_form_of(old, content, encoding)
         data = encoding.bom + textfile.encode_new(new, encoding, "content")
@@ -26,12 +26,9 @@ def write(file_path: str, content: str, if_match: str | None, call: "Call") -> A
         if not created and data == target.data:
             return _unchanged(target, old)
         target.write((data,))
-    return _created(target, new) if created else _replaced(target, old, new)
-
-
-def refuse_impossible(content: str) -> None:
-    """Return unless no text file could hold the content; asked before any directory is made."""
-    textfile.encode_new(content, textfile.UTF8, "content")
+    if created:
+        return _created(target, new)
+    return _replaced(target, old, new, call) if found else _replaced_binary(target, new)
 
 
 def _require(target: Target, if_match: str | None) -> None:
@@ -85,8 +82,19 @@ def _created(target: Target, text: str) -> Answer:
     )
 
 
-def _replaced(target: Target, old: str, new: str) -> Answer:
-    change = diff.unified(old, diff.between(old, new))
+def _replaced_binary(target: Target, text: str) -> Answer:
+    lines = textfile.line_count(text)
+    plural = "" if lines == 1 else "s"
+    return Answer(
+        f"Replaced {quoted(target.path)}: a binary file of {len(target.data):,} bytes before, "
+        f"{lines} line{plural} now, etag {target.etag}{target.warning}",
+        data={"etag": target.etag, "added": lines, "removed": 0, "unchanged": False},
+    )
+
+
+def _replaced(target: Target, old: str, new: str, call: "Call") -> Answer:
+    spans = diff.between(old, new)
+    change = diff.unified(old, spans, lambda line: call.guard.clean(line).text)
     before, after = textfile.line_count(old), textfile.line_count(new)
     head = (
         f"Replaced {quoted(target.path)}: {before} lines before, {after} now "

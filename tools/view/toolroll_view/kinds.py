@@ -8,6 +8,7 @@ from toolroll.textfile import detect, etag
 from toolroll.tool import Answer
 from toolroll_view.answer import file_facts, page_answer
 from toolroll_view.document import HEAD_BYTES, Document, document_of, rendered, state
+from toolroll_view.dump import DUMP_BYTES, ROW_BYTES, hex_dump
 from toolroll_view.outline import language_of
 from toolroll_view.page import Wish
 from toolroll_view.source import Disk, read_whole
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 READS = 3
 """Times a file that changes meanwhile is read again before it is shown as it is."""
 
-DUMP_BYTES = 1024
-ROW_BYTES = 16
 NOTEBOOK_BYTES = 1 << 25
 
 SIGNATURES = (
@@ -84,9 +83,9 @@ def _answer(opened: "Opened", status: os.stat_result, wish: Wish, call: "Call") 
 
     picture = None if wish.hex else image.recognise(head)
     if picture is not None:
-        return _image(disk, status, picture, wish, quoted(opened.text))
+        return _image(disk, status, picture, wish, call, quoted(opened.text))
     if detect(head, whole=len(head) < HEAD_BYTES) is None:
-        return _binary(disk, status, kind_of(head), wish)
+        return _binary(disk, status, kind_of(head), wish, call)
     if opened.path.endswith(".ipynb") and not wish.hex and status.st_size <= NOTEBOOK_BYTES:
         return _notebook(opened, disk, status, wish, call)
     return _text(opened, disk, status, wish, call)
@@ -95,7 +94,10 @@ def _answer(opened: "Opened", status: os.stat_result, wish: Wish, call: "Call") 
 def _text(opened: "Opened", disk: Disk, status: os.stat_result, wish: Wish, call: "Call") -> Answer:
     document = document_of(disk, status, opened.path)
     document.language = language_of(opened.path)
-    dump = f"\nFirst bytes:\n{hex_rows(disk.read(0, DUMP_BYTES), 0)}" if wish.hex else ""
+    dump = ""
+    if wish.hex:
+        _, rows, stars = hex_dump(disk, 0, call)
+        dump = f"\nFirst bytes{stars and f' ({stars})'}:\n{rows}"
     return page_answer(document, wish, call, dump)
 
 
@@ -116,7 +118,7 @@ def _etag(disk: Disk, status: os.stat_result) -> str:
     return etag(status, read_whole(disk, ETAG_WHOLE_BYTES)[0])
 
 
-def _binary(disk: Disk, status: os.stat_result, kind: str, wish: Wish) -> Answer:
+def _binary(disk: Disk, status: os.stat_result, kind: str, wish: Wish, call: "Call") -> Answer:
     said = f"{kind[0].upper()}{kind[1:]}, {status.st_size:,} bytes"
     said = f"[{file_facts(status)}]\n{said}" if wish.metadata else said
     tag = _etag(disk, status)
@@ -125,33 +127,29 @@ def _binary(disk: Disk, status: os.stat_result, kind: str, wish: Wish) -> Answer
         return Answer(text, [f"etag {tag}"], {"etag": tag})
     rows = -(-status.st_size // ROW_BYTES)
     row = max(rows + wish.offset if wish.offset < 0 else wish.offset - 1, 0)
-    part = disk.read(row * ROW_BYTES, DUMP_BYTES)
-    if not part:
+    count, dump, stars = hex_dump(disk, row * ROW_BYTES, call)
+    if not count:
         return Answer(f"{said}. No row {row + 1}: it has {rows} rows of 16 bytes.", [f"etag {tag}"])
     following = row + 1 + DUMP_BYTES // ROW_BYTES
     fields: dict[str, str | int] = {"etag": tag}
-    facts = [f"bytes {row * ROW_BYTES}-{row * ROW_BYTES + len(part) - 1} of {status.st_size}"]
+    facts = [f"bytes {row * ROW_BYTES}-{row * ROW_BYTES + count - 1} of {status.st_size}"]
     if following <= rows:
         facts.append(f"next: offset={following}")
         fields["next_offset"] = following
-    return Answer(f"{said}\n{hex_rows(part, row * ROW_BYTES)}", [*facts, f"etag {tag}"], fields)
-
-
-def hex_rows(data: bytes, offset: int) -> str:
-    """The bytes as rows of sixteen: where, hexadecimal, as ASCII."""
-    rows = []
-    for at in range(0, len(data), ROW_BYTES):
-        part = data[at : at + ROW_BYTES]
-        plain = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in part)
-        rows.append(f"{offset + at:08x}  {part.hex(' ', 1):<47}  {plain}")
-    return "\n".join(rows)
+    facts += [stars] if stars else []
+    return Answer(f"{said}\n{dump}", [*facts, f"etag {tag}"], fields)
 
 
 # -- images ------------------------------------------------------------------------------------------
 
 
 def _image(
-    disk: Disk, status: os.stat_result, picture: "tuple[str, str]", wish: Wish, shown: str
+    disk: Disk,
+    status: os.stat_result,
+    picture: "tuple[str, str]",
+    wish: Wish,
+    call: "Call",
+    shown: str,
 ) -> Answer:
     from toolroll_view import image
 
@@ -161,7 +159,7 @@ def _image(
     data, _ = read_whole(disk, IMAGE_BYTES)
     size = image.pixels(data, mime)
     if size is None:
-        return _binary(disk, status, f"damaged {name} image", wish)
+        return _binary(disk, status, f"damaged {name} image", wish, call)
     if max(size) > image.SIDE_PIXELS:
         pixels = f"{size[0]} x {size[1]} pixels"
         raise image.too_large(shown, name, pixels, f"{image.SIDE_PIXELS} pixels a side")
@@ -198,11 +196,11 @@ def _pdf(opened: "Opened", disk: Disk, status: os.stat_result, wish: Wish, call:
     try:
         text = pdf.text_of(opened.fd, quoted(opened.text), call)
     except pdf.NoReaderError:
-        answer = _binary(disk, status, "PDF", wish)
+        answer = _binary(disk, status, "PDF", wish, call)
         answer.text = answer.text.replace("Not text:", f"{pdf.HINT};", 1)
         return answer
     if not text.strip():
-        return _binary(disk, status, "PDF without text (a scan?)", wish)
+        return _binary(disk, status, "PDF without text (a scan?)", wish, call)
     pages = text.count("\f") + (not text.endswith("\f"))
     note = f"PDF, {pages} page{'' if pages == 1 else 's'}; lines are of its text"
     paged = pdf.with_page_heads(text)
