@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import open_descriptors
 from toolroll.call import Call
 from toolroll.change import ABSENT, Target
 from toolroll.errors import ErrorCode, ToolError
@@ -81,9 +82,9 @@ def test_a_refused_target_leaves_no_descriptor_open(tmp_path: Path, make_call: M
             target.write((b"new",))
 
     refused("missing", False)
-    before = len(os.listdir("/dev/fd"))
+    before = open_descriptors()
     for _ in range(3):
         refused("missing", False)
         refused("fifo", True)
         refused(f"a/{TOO_LONG}", True)
-    assert len(os.listdir("/dev/fd")) == before
+    assert open_descriptors() == before

@@ -1,7 +1,6 @@
 """Roots: what they let in, what they keep out, and how names come back."""
 
 import contextlib
-import gc
 import os
 import shutil
 import socket
@@ -16,6 +15,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.conftest import open_descriptors
 from toolroll import paths
 from toolroll.errors import ErrorCode, ToolError
 from toolroll.paths import Held, Opened, Roots, show
@@ -635,14 +635,12 @@ def test_no_descriptor_is_left_open(root: Path, roots: Roots) -> None:
     (root / "link").symlink_to("sub")
     (root / "loop").symlink_to("loop")
     texts = ["a.txt", "link/b.txt", "sub", "loop", "none/x", "../x", "a.txt/x", "", "link/../.."]
-    gc.collect()  # roots of earlier tests close theirs when they are collected
-    before = len(os.listdir("/dev/fd"))
+    before = open_descriptors()
     for text in texts:
         for way_in in ways_in(roots):
             with contextlib.suppress(ToolError), way_in(text) as held:
                 assert not os.get_inheritable(held.fd)
-    gc.collect()
-    assert len(os.listdir("/dev/fd")) == before
+    assert open_descriptors() == before
 
 
 # Names

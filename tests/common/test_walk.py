@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from tests.conftest import open_descriptors
 from toolroll.call import Call
 from toolroll.errors import ErrorCode, ToolError
 from toolroll.guard import Guard
@@ -85,10 +86,6 @@ def as_we_list(top: Path) -> set[str]:
             fd, Rules.at(str(top)), Skipped(), hidden=True, prune=lambda path: path == ".git"
         )
         return {path + entry.name for path, _, files, others in folders for entry in files + others}
-
-
-def open_descriptors() -> int:
-    return len(os.listdir("/dev/fd"))
 
 
 # ---- which rules count ----
