@@ -13,11 +13,16 @@ from time import monotonic
 from typing import Any, Self
 
 import pytest
+from hypothesis import settings
 
 from toolroll.call import Call
 from toolroll.guard import Guard
 from toolroll.paths import Roots
 from toolroll.tool import Outcome, Tool
+
+settings.register_profile("ci", derandomize=True)
+if os.environ.get("CI"):
+    settings.load_profile("ci")  # the search for new examples is for people who can look at them
 
 Json = Any
 

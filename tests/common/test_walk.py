@@ -286,7 +286,8 @@ def test_the_named_global_configuration_replaces_the_users(
                     "b",
                     " ",
                 ),
-                *("a b", '"', "\\\n", "\\n", "\\\\", '\\"', ";", "#c", "\n", "\t", "\r\n", "é"),
+                # no tab: git before 2.45 makes a blank of one inside a value, later ones keep it
+                *("a b", '"', "\\\n", "\\n", "\\\\", '\\"', ";", "#c", "\n", "\r\n", "é"),
             ]
         ),
         max_size=12,
