@@ -19,11 +19,14 @@ def section() -> Section:
     """A fresh View process each time against a fresh sed, then the page behind it in the same process."""
     ours = toolroll()
     file = _large_file(ENVIRONMENTS / "large.txt")
+    small = ENVIRONMENTS / "small.txt"
+    small.write_text("one line\n")
     pages: list[float] = []
 
     def first() -> float:
         peer = Peer([ours / "toolroll-view", "--rate", "off"], file.parent, False)
         peer.ask("tools/list", {})
+        _page(peer, small, 1)  # a running server has its modules
         taken = timed_ms(lambda: _page(peer, file, LINE))
         for step in range(1, 4):
             pages.append(timed_ms(lambda step=step: _page(peer, file, LINE + 100 * step)))  # type: ignore[misc]  # bound on purpose
@@ -56,7 +59,8 @@ def section() -> Section:
         f"View: 100 lines at line {LINE:,} of a {size:.1f} GB file",
         ["way", "ms", "x sed"],
         rows,
-        "The server is running, the file is in the page cache. Targets: 0.8x of sed, the next page 2 ms.",
+        "The server runs and has shown another file; this one is in the page cache. "
+        "Targets: 0.8x of sed, the next page 2 ms.",
     )
 
 

@@ -1,5 +1,6 @@
 """The house's own rules: what a tool consists of is everywhere, and nothing is heavy at start."""
 
+import json
 import re
 import subprocess
 import sys
@@ -81,6 +82,31 @@ def test_a_server_imports_nothing_heavy_before_its_first_call(folder: str) -> No
     )
     loaded = set(done.stdout.split()) - set(bare.stdout.split())
     assert not loaded & HEAVY
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_what_a_first_call_needs_can_be_imported(folder: str) -> None:
+    for name in tool_of(folder).warm:
+        import_module(name)
+
+
+def test_the_first_calls_modules_are_imported_once_the_tools_were_listed() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-v", "-m", "toolroll_view"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as server:
+        assert server.stdin is not None
+        assert server.stderr is not None
+        asked = {"protocolVersion": "2025-11-25"}
+        for key, method, params in ((1, "initialize", asked), (2, "tools/list", {})):
+            line = {"jsonrpc": "2.0", "id": key, "method": method, "params": params}
+            server.stdin.write(json.dumps(line) + "\n")
+        server.stdin.flush()
+        assert any("import 'toolroll_view.kinds'" in line for line in server.stderr)
+        server.kill()
 
 
 def test_all_descriptions_fit_into_a_models_context() -> None:

@@ -176,9 +176,20 @@ def _service(
     def make(report: "stdio.Report | None") -> Call:
         return Call(roots, guard, options, deadline_s, report)
 
-    log = Log(program(tool), options["log-level"], guard.mask)
-    close = tool.close or (lambda: None)
-    return stdio.Service(lambda: rate.take(monotonic()), make, tool.call, close, log, trace), roots
+    def warm() -> None:
+        for name in tool.warm:
+            __import__(name)
+
+    service = stdio.Service(
+        admit=lambda: rate.take(monotonic()),
+        make=make,
+        run=tool.call,
+        close=tool.close or (lambda: None),
+        log=Log(program(tool), options["log-level"], guard.mask),
+        trace=trace,
+        warm=warm,
+    )
+    return service, roots
 
 
 def default_roots() -> list[str]:

@@ -122,6 +122,7 @@ class Connection:
         self._subscriptions: set[Id] = set()
         self._framer = Framer()
         self._fresh = True  # no message has come so far
+        self.listed = False  # the client has asked for the tool, so a call is to be expected
         self.bare = False  # a one-shot call has come: nothing behind it is read
 
     def receive(self, data: bytes) -> "Iterator[Act]":
@@ -289,6 +290,7 @@ class Connection:
     def _listed(self, params: "dict[str, Json]") -> "dict[str, Json]":
         if "cursor" in params:  # none was ever given: the list is one page
             raise eras.invalid("cursor is not one of this server's")
+        self.listed = True
         return {"tools": [self.tool.definition(self.structured)]}
 
     def _called(self, request: Request, route: Route, form: str) -> "list[Act]":

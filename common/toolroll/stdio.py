@@ -43,19 +43,21 @@ class Service:
 
     `admit` gives the seconds a call must wait for the rate limit, 0.0 to go on.  `make` makes the
     call's own record, given the function its progress goes to; `run` is the tool.  `close` ends what
-    the tool has started.
+    the tool has started.  `warm` imports what the first call needs.
     """
 
-    __slots__ = ("admit", "close", "log", "make", "run", "trace")
+    __slots__ = ("admit", "close", "log", "make", "run", "trace", "warm")
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - a record
         self,
+        *,
         admit: "Callable[[], float]",
         make: "Callable[[Report | None], Call]",
         run: "Callable[[dict[str, Json], Call], Outcome]",
         close: "Callable[[], None]",
         log: "Log",
         trace: "Trace | None" = None,
+        warm: "Callable[[], None]" = lambda: None,
     ) -> None:
         self.admit = admit
         self.make = make
@@ -63,6 +65,7 @@ class Service:
         self.close = close
         self.log = log
         self.trace = trace
+        self.warm = warm
 
 
 def fill_gaps() -> None:
@@ -214,6 +217,7 @@ class Server:
         self._calls: dict[Start, Call] = {}  # running or waiting for a worker
         self._ending = False
         self._status = 0
+        self._warmed = False
         self._done: SimpleQueue[None] = SimpleQueue()  # an item for each call that ends by then
         source, sink = claim()
         self._source = source
@@ -250,6 +254,9 @@ class Server:
         with self._lock:
             going_on = self._carry_out(self.connection.receive(data))
         self._outbox.flush(patient=False)
+        if self.connection.listed and not self._warmed:
+            self._warmed = True
+            _started(self.service.warm)
         return going_on
 
     def _carry_out(self, acts: "Iterable[Act]") -> bool:

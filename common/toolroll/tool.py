@@ -139,6 +139,7 @@ class Tool:
         options: "Sequence[Option]",
         start: "Callable[[dict[str, Json]], None] | None",
         close: "Callable[[], None] | None",
+        warm: "Sequence[str]",
     ) -> None:
         self.function = function
         self.name = name
@@ -151,6 +152,7 @@ class Tool:
         self.fields = fields
         self.start = start
         self.close = close
+        self.warm = warm
         self.annotations = {
             "title": title,
             "readOnlyHint": read_only,
@@ -250,6 +252,7 @@ def tool(  # noqa: PLR0913 - a declaration: all by keyword, all but the name opt
     options: "Sequence[Option]" = (),
     start: "Callable[[dict[str, Json]], None] | None" = None,
     close: "Callable[[], None] | None" = None,
+    warm: "Sequence[str]" = (),
 ) -> "Callable[[Function], Tool]":
     """Make a function with annotated parameters a tool.
 
@@ -258,7 +261,8 @@ def tool(  # noqa: PLR0913 - a declaration: all by keyword, all but the name opt
     `call: Call`.  `fields` are JSON Schemas of the structured form besides `result`; `aliases` other
     names of parameters; `options` the server's own command line; `start` is given the options before
     anything is served and raises ValueError for bad ones; `close` ends what the tool started and must
-    be safe to run in a signal handler.
+    be safe to run in a signal handler.  `warm` names modules that the first call needs: they are imported
+    once tools/list has been answered.
     """
 
     def declare(function: "Function") -> Tool:
@@ -275,6 +279,7 @@ def tool(  # noqa: PLR0913 - a declaration: all by keyword, all but the name opt
             options=options,
             start=start,
             close=close,
+            warm=warm,
         )
 
     return declare

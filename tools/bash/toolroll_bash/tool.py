@@ -69,6 +69,7 @@ def close() -> None:
     options=OPTIONS,
     start=start,
     close=close,
+    warm=("toolroll_bash.session",),
 )
 def bash(  # noqa: PLR0913 - the reference system's parameters
     command: Annotated[str, "Bash code, many lines too."],

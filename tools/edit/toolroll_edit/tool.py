@@ -23,6 +23,7 @@ FIELDS = {
     fields=FIELDS,
     options=(ALLOW_GIT,),
     start=close_git,
+    warm=("toolroll_edit.splice",),
 )
 def edit(
     file_path: Annotated[str, "File to edit."],

@@ -61,6 +61,7 @@ def start(options: "dict[str, Any]") -> None:
     fields=FIELDS,
     options=OPTIONS,
     start=start,
+    warm=("toolroll_glob.find", "toolroll_glob.report"),
 )
 def glob(  # noqa: PLR0913 - the parameters of the tool
     pattern: Annotated[

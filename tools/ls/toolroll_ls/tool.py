@@ -41,6 +41,7 @@ FIELDS = {
     read_only=True,
     aliases={"ignore_pattern": "ignore"},
     fields=FIELDS,
+    warm=("toolroll_ls.tree",),
 )
 def ls(
     path: Annotated[str, "Directory to list.", {"minLength": 1}],

@@ -23,6 +23,7 @@ FIELDS = {
     fields=FIELDS,
     options=(ALLOW_GIT,),
     start=close_git,
+    warm=("toolroll_replace.whole",),
 )
 def replace(
     file_path: Annotated[str, "File to write."],

@@ -27,7 +27,15 @@ def close() -> None:
         pdf.end_children()
 
 
-@tool("View", title="View a file", read_only=True, fields=FIELDS, start=readable, close=close)
+@tool(
+    "View",
+    title="View a file",
+    read_only=True,
+    fields=FIELDS,
+    start=readable,
+    close=close,
+    warm=("toolroll_view.kinds",),
+)
 def view(  # noqa: PLR0913, PLR0917 - the model's parameters
     file_path: Annotated[str, "File to read."],
     offset: Annotated[int, "First line, from 1; negative counts from the end."] = 1,
