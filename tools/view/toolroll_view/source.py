@@ -4,8 +4,9 @@ import os
 
 from toolroll.errors import ErrorCode, ToolError
 
-BLOCK_BYTES = 1 << 18
-"""Read at once: larger blocks leave the processor's second cache and count slower."""
+BLOCK_BYTES = 120 * 1024
+"""Read at once.  From 128 kB on, malloc maps a buffer for itself and puts it 16 bytes behind a page,
+where the kernel's copy takes five times as long (63 ms for 100 MB instead of 13)."""
 
 
 class Memory:
