@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
@@ -13,9 +14,10 @@ from typing import Any
 import pytest
 
 from toolroll.call import Call
+from toolroll.errors import ToolError
 from toolroll.textfile import etag
 from toolroll.tool import Outcome
-from toolroll_grep import search
+from toolroll_grep import pool, search
 from toolroll_grep.tool import grep
 
 Ask = Callable[..., Outcome]
@@ -451,6 +453,173 @@ def test_a_searching_process_that_was_killed_is_replaced(folder: Path, found: As
     os.kill(process.pid, signal.SIGKILL)
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     assert body(found("x")) == "a\n1: x"
+
+
+# What a review found
+
+
+def test_a_call_that_is_left_early_leaves_nothing_to_the_next_one(
+    folder: Path,
+    make_call: Callable[..., Call],
+    answer: Ask,
+    found: Ask,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("toolroll_grep.pool.PROGRESS_S", 0.0)
+    write(folder, {"good": "x\n", "bad": "a" * 40 + "b\n"})
+
+    def broken(*_: object) -> None:
+        raise RuntimeError
+
+    with suppress(RuntimeError):
+        answer(grep, make_call(folder, report=broken), pattern="(a|a)+$")
+    assert body(found("x")) == "good\n1: x"
+    assert facts(found("x")) == "[1 line in 1 file]"
+
+
+def test_without_room_for_a_second_process_one_searches_all(
+    folder: Path, found: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search.POOL.close()
+    start = pool.Process.__init__
+
+    def only_one(process: pool.Process, share: int, *rest: Any) -> None:
+        if share:
+            raise BlockingIOError
+        start(process, share, *rest)
+
+    monkeypatch.setattr(pool.Process, "__init__", only_one)
+    for part in range(40):
+        (folder / f"d{part}").mkdir()
+        for n in range(50):
+            (folder / f"d{part}/{n}").write_text("x\n" if n % 10 == 0 else "y\n")
+    for _ in range(2):
+        assert facts(found("x", output_mode="count", limit=10_000)) == "[200 in 200 files]"
+
+
+def test_a_search_whose_process_died_is_said_to_be_incomplete(
+    folder: Path, make_call: Callable[..., Call], answer: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("toolroll_grep.pool.PROGRESS_S", 0.0)
+    write(folder, {"bad": "a" * 40 + "b\n"})
+    killed: list[int] = []
+
+    def kill(*_: object) -> None:
+        process = search.POOL._places[0]
+        if process is not None and not killed:
+            killed.append(process.pid)
+            os.kill(process.pid, signal.SIGKILL)
+
+    outcome = answer(grep, make_call(folder, report=kill), pattern="(a|a)+$")
+    assert killed
+    assert "a searching process ended" in outcome.text
+    assert "time ran out" not in outcome.text
+
+
+def test_a_folder_that_cannot_be_entered_is_refused(
+    folder: Path, make_call: Callable[..., Call]
+) -> None:
+    """A file taken for a folder: that is refused to root, too."""
+    write(folder, {"sub": "x\n"})
+    call = make_call(folder)
+    names = ("include", "context", "ignore_case", "fixed_strings", "multiline", "no_ignore")
+    query = search.Query(
+        "x",
+        path="sub",
+        output_mode="files",
+        limit=1,
+        no_ignore_vcs=False,
+        **dict.fromkeys(names, ""),
+    )
+    with call.roots.open_any("sub") as opened:
+        look = search.Look(query, opened, call)
+        look._is_file = False
+        with pytest.raises(ToolError, match="cannot be entered") as problem:
+            look.answer(query.plan())
+    assert problem.value.code == "PERMISSION_DENIED"
+
+
+def test_a_secret_that_a_cut_goes_through_is_not_shown_in_part(
+    folder: Path, make_call: Callable[..., Call], answer: Ask
+) -> None:
+    secret = "Zq7" + "kW4t9Xv2" * 5
+    line = "." * 4_790 + secret + "." * (5_000 - 4_790 - len(secret)) + "needle"
+    line += "." * (5_190 - len(line)) + secret + "." * 3_000
+    write(folder, {"a": line})
+    call = make_call(folder, environ={"API_TOKEN": secret})
+    outcome = answer(grep, call, pattern="needle")
+    for shown in (outcome.text, str(outcome.structured)):
+        assert "needle" in shown
+        assert "clipped" in outcome.text
+        assert not any(secret[at : at + 4] in shown for at in range(len(secret) - 4))
+
+
+def test_no_more_lines_are_fetched_than_can_be_shown(
+    folder: Path, found: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(folder, {"a": "x\n" * 50_000})
+    wanted = []
+    show = search.POOL.show
+
+    def spy(request: "dict[str, Any]", *rest: Any) -> Any:
+        wanted.append(sum(most for _, most in request["files"]))
+        return show(request, *rest)
+
+    monkeypatch.setattr(search.POOL, "show", spy)
+    assert not found("x", limit=10**9, options={"max_output": 2_000}).failed
+    assert wanted == [500]
+
+
+def test_closed_files_are_not_read_and_not_counted(
+    folder: Path, make_call: Callable[..., Call], answer: Ask
+) -> None:
+    write(folder, {"secret/a": "x\n", "b.key": "\0", "c": "x\n", "secret/deep/d": "\0"})
+    call = make_call(folder, deny=["secret/**", "*.key"])
+    text = answer(grep, call, pattern="nowhere").text
+    assert text.startswith("No matches in 1 file.")
+    assert "Skipped" not in text
+
+
+def test_a_pattern_that_ends_nowhere_is_said_with_what_was_searched(
+    folder: Path, found: Ask
+) -> None:
+    write(folder, {"bad": "a" * 40 + "b\n", "other": "x\n"})
+    assert "nothing was found in 1 other file" in found("(a|a)+$").text
+
+
+def test_a_large_file_that_hangs_is_tried_once(
+    folder: Path, found: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search.POOL.close()
+    monkeypatch.setattr("toolroll_grep.pool.SILENT_S", 0.5)
+    for module in ("contents", "worker"):
+        monkeypatch.setattr(f"toolroll_grep.{module}.PIECE_BYTES", 1 << 20)
+    write(folder, {"huge": "a" * 3_000_000, "small": "ad\n"})
+    outcome = found("a*[cd]")
+    search.POOL.close()
+    assert body(outcome) == "small\n1: ad"
+    assert facts(outcome).count("huge") == 1
+
+
+def test_a_file_is_not_blamed_for_what_comes_after_it(folder: Path, found: Ask) -> None:
+    write(folder, {"a": "x\n"})
+    found("x")
+    process = search.POOL._places[0]
+    assert process is not None
+    assert not process.where()
+
+
+def test_large_utf_16_is_searched(
+    folder: Path, found: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search.POOL.close()
+    for module in ("contents", "worker"):
+        monkeypatch.setattr(f"toolroll_grep.{module}.PIECE_BYTES", 1 << 20)
+    lines = "".join(f"liné {n}\n" for n in range(200_000))
+    for encoding in ("utf-16-le", "utf-16-be"):
+        write(folder, {"large": ("\ufeff" + lines).encode(encoding)})
+        assert body(found("^liné (0|199999)$")) == "large\n1: liné 0\n200000: liné 199999"
+    search.POOL.close()
 
 
 # Large trees

@@ -5,7 +5,7 @@ after a change that a second change could hide behind the same time stamp.  Know
 """
 
 import os
-from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, getincrementaldecoder
 from stat import S_ISREG
 from time import time_ns
 
@@ -205,14 +205,14 @@ def pieces(fd: int) -> "Iterator[bytes]":
 
     Raises: OSError.
     """
-    rest, at = b"", 0
-    while block := os.pread(fd, PIECE_BYTES, at):
-        at += len(block)
+    rest, is_first = b"", True
+    for block in _text_blocks(fd):
         nul = block.find(b"\0")
         if nul >= 0:
-            if at > len(block):
+            if not is_first:
                 yield rest + block[: block.rfind(b"\n", 0, nul) + 1]
             return
+        is_first = False
         cut = block.rfind(b"\n") + 1
         if cut or len(rest) > PIECE_BYTES:
             yield rest + block[:cut]
@@ -221,3 +221,14 @@ def pieces(fd: int) -> "Iterator[bytes]":
             rest += block
     if rest:
         yield rest
+
+
+def _text_blocks(fd: int) -> "Iterator[bytes]":
+    """A file in blocks; what begins with the byte order mark of UTF-16 is made UTF-8."""
+    at = 0
+    decoder = None
+    while block := os.pread(fd, PIECE_BYTES, at):
+        if not at and block.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+            decoder = getincrementaldecoder("utf-16")("replace")
+        at += len(block)
+        yield block if decoder is None else decoder.decode(block).encode()

@@ -234,7 +234,12 @@ def clipped(line: str, column: int, length: int) -> tuple[str, str]:
     line = line.removesuffix("\r")
     if len(line) <= SHOWN_CHARS:
         return line, ""
+    start, end = window(line, column, length)
+    return line[start:end], f"[clipped: columns {start + 1}-{end} of {len(line)}]"
+
+
+def window(line: str, column: int, length: int) -> tuple[int, int]:
+    """Where the part of a long line begins and ends that is shown."""
     at = max(column - 1, 0)
     start = max(min(at - (SHOWN_CHARS - min(length, SHOWN_CHARS)) // 2, len(line) - SHOWN_CHARS), 0)
-    end = start + SHOWN_CHARS
-    return line[start:end], f"[clipped: columns {start + 1}-{end} of {len(line)}]"
+    return start, start + SHOWN_CHARS

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from toolroll.call import Call
+    from toolroll.paths import Roots
 
     Json = Any
 
@@ -38,7 +39,7 @@ WAIT_MS = 40
 CACHE_MB = 256
 """What both processes together keep of what they read."""
 
-ENDINGS = ("done", "shown", "stopped")
+ENDINGS = ("done", "shown", "stopped", "refused")
 
 PROGRESS_S = 0.5
 """How often the host is told how far a search is."""
@@ -58,6 +59,7 @@ class Found:
         self.at = ""
         self.files: dict[int, int] = {}  # searched, by share
         self.lost: list[int] = []  # shares whose process hung in a file that is known
+        self.died = False  # did a process end, or hang where it could not say
 
     def add(self, hits: "list[tuple[int, str, int]]") -> None:
         """Take hits in; what two processes found counts once."""
@@ -66,7 +68,7 @@ class Found:
 
     def close(self, share: int, report: "dict[str, Json]") -> None:
         """Take in what a process said at the end of its share."""
-        self.stuck += report["stuck"]
+        self.stuck += [path for path in report["stuck"] if path not in self.stuck]
         self.files[share] = report["files"]
         if report["incomplete"]:
             self.incomplete = True
@@ -78,12 +80,13 @@ class Found:
 class Process:
     """One searching process in its place, and the socket to it."""
 
-    def __init__(self, share: int, cache_bytes: int) -> None:
-        """Start it.  Raises: OSError when there is no room for another."""
+    def __init__(self, share: int, cache_bytes: int, roots: "Roots | None") -> None:
+        """Start it; `roots` tell what is closed to it.  Raises: OSError when there is no room."""
         from _socket import AF_UNIX, SOCK_STREAM, socketpair
 
         ours, theirs = socketpair(AF_UNIX, SOCK_STREAM)
-        self.pid = _fork(theirs, cache_bytes)
+        self.pid = _fork(theirs, cache_bytes, roots)
+        self.roots = roots
         theirs.close()
         self.share = share
         self.fd = ours.fileno()
@@ -136,7 +139,7 @@ class Process:
             os.waitpid(pid, 0)
 
 
-def _fork(end: "Json", cache_bytes: int) -> int:
+def _fork(end: "Json", cache_bytes: int, roots: "Roots | None") -> int:
     """Start a searching process on its end of the socket."""
     from warnings import catch_warnings, simplefilter
 
@@ -148,7 +151,7 @@ def _fork(end: "Json", cache_bytes: int) -> int:
         return pid
     try:
         _settle(end)
-        live(end, cache_bytes)
+        live(end, cache_bytes, roots)
     except BaseException:
         from sys import exc_info, excepthook
 
@@ -200,22 +203,32 @@ class Pool:
     def find(self, request: "dict[str, Json]", fd: int, call: "Call") -> Found:
         """What a search finds; a large folder is shared out.
 
-        Raises: ToolError CANCELLED, EXECUTION_ERROR.
+        Raises: ToolError CANCELLED, EXECUTION_ERROR, PERMISSION_DENIED.
         """
+        asked: list[Process] = []
+        try:
+            return self._find(request, fd, call, asked)
+        except BaseException:
+            self._abandon(asked)
+            raise
+
+    def _find(
+        self, request: "dict[str, Json]", fd: int, call: "Call", asked: "list[Process]"
+    ) -> Found:
         found = Found()
-        base = request["base"]
-        shares = self._shares(request)
+        shares = self._shares(request, call)
         may_split = shares < min(PROCESSES, os.cpu_count() or 1) and not request["is_file"]
         requests = {0: {**request, "shares": shares, "may_split": may_split, "skip": []}}
         requests[1] = {**requests[0], "shares": PROCESSES, "may_split": False}
-        asked = [self._ask(share, "find", requests[share], fd, call) for share in range(shares)]
+        for share in range(shares):
+            asked.append(self._ask(share, "find", requests[share], fd, call))
         told_at = monotonic()
         while asked:
             for process, (kind, *rest) in self._heard(asked, found, call):
+                if process not in asked:  # ended since
+                    continue
                 if kind == "large":
-                    self._remember(base)
-                    requests[0] = {**requests[0], "shares": PROCESSES, "may_split": False}
-                    asked.append(self._ask(1, "find", requests[1], fd, call))
+                    self._split(process, requests, fd, call, asked)
                     continue
                 found.add(rest[0])
                 if kind == "part":
@@ -223,41 +236,72 @@ class Pool:
                 else:
                     found.close(process.share, rest[1])
                     asked.remove(process)
-            asked += self._again(requests, found, fd, call)
+            self._again(requests, found, fd, call, asked)
             if call.wants_progress and monotonic() - told_at > PROGRESS_S:
                 told_at = monotonic()
                 done = sum(found.files.values())
                 call.progress(done, None, f"{done} files searched, {len(found.hits)} with matches")
         return found
 
+    def _split(
+        self,
+        process: Process,
+        requests: "dict[int, dict[str, Json]]",
+        fd: int,
+        call: "Call",
+        asked: "list[Process]",
+    ) -> None:
+        """Give the other half of a large folder to a second process; the first goes on with its own."""
+        if self._ready(1, call):
+            self._remember(requests[0]["base"])
+            requests[0] = {**requests[0], "shares": PROCESSES, "may_split": False}
+            asked.append(self._ask(1, "find", requests[1], fd, call))
+            return
+        asked.remove(process)  # there is no room for a second: the first starts over, for both
+        self._end(0)
+        requests[0] = {**requests[0], "may_split": False}
+        asked.append(self._ask(0, "find", requests[0], fd, call))
+
     def _again(
-        self, requests: "dict[int, dict[str, Json]]", found: Found, fd: int, call: "Call"
-    ) -> "list[Process]":
+        self,
+        requests: "dict[int, dict[str, Json]]",
+        found: Found,
+        fd: int,
+        call: "Call",
+        asked: "list[Process]",
+    ) -> None:
         """What hung in a file is asked again without that file, as long as that makes sense."""
         lost, found.lost = found.lost, []
         if len(found.stuck) >= STUCK_FILES or call.expired:
-            return []
-        return [
-            self._ask(share, "find", {**requests[share], "skip": found.stuck}, fd, call)
-            for share in lost
-        ]
+            return
+        for share in lost:
+            request = {**requests[share], "skip": found.stuck}
+            asked.append(self._ask(share, "find", request, fd, call))
 
     def show(
         self, request: "dict[str, Json]", fd: int, call: "Call"
     ) -> "dict[str, tuple[Json, ...]]":
         """The lines of `request["files"]` (path, most) by path.
 
-        Raises: ToolError CANCELLED, EXECUTION_ERROR.
+        Raises: ToolError CANCELLED, EXECUTION_ERROR, PERMISSION_DENIED.
         """
-        shares = self._shares(request)
+        asked: list[Process] = []
+        try:
+            return self._show(request, fd, call, asked)
+        except BaseException:
+            self._abandon(asked)
+            raise
+
+    def _show(
+        self, request: "dict[str, Json]", fd: int, call: "Call", asked: "list[Process]"
+    ) -> "dict[str, tuple[Json, ...]]":
+        shares = self._shares(request, call)
         parts: list[list[Json]] = [[] for _ in range(shares)]
         for path, most in request["files"]:
             parts[owner_of(path[: path.rfind("/") + 1]) % shares].append((path, most))
-        asked = [
-            self._ask(share, "show", {**request, "files": part}, fd, call)
-            for share, part in enumerate(parts)
-            if part
-        ]
+        for share, part in enumerate(parts):
+            if part:
+                asked.append(self._ask(share, "show", {**request, "files": part}, fd, call))
         shown: dict[str, tuple[Json, ...]] = {}
         while asked:
             for process, (kind, rows) in self._heard(asked, Found(), call):
@@ -266,8 +310,9 @@ class Pool:
                     asked.remove(process)
         return shown
 
-    def _shares(self, request: "dict[str, Json]") -> int:
-        return PROCESSES if request["base"] in self._large and not request["is_file"] else 1
+    def _shares(self, request: "dict[str, Json]", call: "Call") -> int:
+        is_large = request["base"] in self._large and not request["is_file"]
+        return PROCESSES if is_large and self._ready(1, call) else 1
 
     def _remember(self, base: str) -> None:
         if len(self._large) >= REMEMBERED:
@@ -280,13 +325,10 @@ class Pool:
         self, share: int, kind: str, request: "dict[str, Json]", fd: int, call: "Call"
     ) -> Process:
         """The process in a place, having been asked; one that has died since is replaced."""
-        cache_bytes = call.options.get("cache-mb", CACHE_MB) * (1 << 20) // PROCESSES
         problem = None
         for _ in range(2):
             try:
-                process = self._places[share]
-                if process is None:
-                    process = self._places[share] = Process(share, cache_bytes)
+                process = self._filled(share, call)
                 process.ask(kind, {**request, "share": share}, fd)
                 return process
             except OSError as error:
@@ -296,6 +338,31 @@ class Pool:
         raise ToolError(
             ErrorCode.EXECUTION_ERROR, why, "Repeat the call when there is memory for it."
         )
+
+    def _filled(self, share: int, call: "Call") -> Process:
+        """The process in a place, which knows what is closed to the call.  Raises: OSError."""
+        roots = call.roots if call.roots.denies else None
+        process = self._places[share]
+        if process is not None and process.roots is not roots:
+            self._end(share)
+            process = None
+        if process is None:
+            cache_bytes = call.options.get("cache-mb", CACHE_MB) * (1 << 20) // PROCESSES
+            process = self._places[share] = Process(share, cache_bytes, roots)
+        return process
+
+    def _ready(self, share: int, call: "Call") -> bool:
+        """True when a place is filled, or can be."""
+        try:
+            self._filled(share, call)
+        except OSError:
+            return False
+        return True
+
+    def _abandon(self, asked: "list[Process]") -> None:
+        """End what still works for a call that is left: it would answer the next one."""
+        for process in asked:
+            self._end(process.share)
 
     def _end(self, share: int) -> None:
         process, self._places[share] = self._places[share], None
@@ -308,15 +375,24 @@ class Pool:
         """What the processes in `asked` have to say, after waiting a little.
 
         One that hangs or died is ended, said in `found`, and leaves `asked`.
-        Raises: ToolError CANCELLED.
+        Raises: ToolError CANCELLED, PERMISSION_DENIED when the start cannot be entered.
         """
         heard = []
         for process in ready(asked, WAIT_MS):
             messages = process.receive()
             if messages is None:
+                found.died = True
                 self._lose(process, asked, found, "")
                 continue
-            heard += [(process, message) for message in messages]
+            for message in messages:
+                if message[0] == "refused":
+                    asked.remove(process)
+                    raise ToolError(
+                        ErrorCode.PERMISSION_DENIED,
+                        f"the directory cannot be entered: {message[1]}",
+                        "Search another path, or have its permissions changed (r and x).",
+                    )
+                heard.append((process, message))
         if call.cancelled:
             self._stop(asked)
         call.check()
@@ -326,14 +402,16 @@ class Pool:
             if (now - process.heard > SILENT_S or late) and not any(
                 one is process for one, _ in heard
             ):
-                self._lose(process, asked, found, process.where())
+                at = process.where()
+                found.died |= not (at or late)
+                self._lose(process, asked, found, at)
         return heard
 
     def _lose(self, process: Process, asked: "list[Process]", found: Found, at: str) -> None:
         asked.remove(process)
         self._end(process.share)
         found.incomplete = True
-        if at:
+        if at and at not in found.stuck:
             found.stuck.append(at)
             found.lost.append(process.share)
 
@@ -350,6 +428,7 @@ class Pool:
                     running.remove(process)
         for process in running:
             self._end(process.share)
+        asked.clear()
 
 
 def ready(processes: "list[Process]", timeout_ms: int) -> "list[Process]":

@@ -1,5 +1,6 @@
 """One call of GrepTool from its parameters to its answer: asked of the pool, told by the report."""
 
+import os
 from stat import S_ISDIR
 from time import monotonic
 
@@ -29,6 +30,15 @@ SECOND_LOOK_S = 0.02
 
 SECOND_LOOK_PART = 0.25
 """the time that the first look took."""
+
+SHOW_S = 0.15
+"""How long lines may at least be fetched for what was found until the deadline."""
+
+LINE_CHARS = 4
+"""The shortest line there can be: what can never be shown is not fetched."""
+
+MARGIN_CHARS = 1_024
+"""So much at least is looked at around a cut, for secrets that it goes through."""
 
 REASONS = (
     ("ignored", "ignored"),
@@ -108,10 +118,11 @@ class Look:
         files = self._files(found)
         if not files:
             return self._nothing(found, monotonic() - began)
-        report = Report(files, self._query.mode, self._query.limit, self._query.context > 0)
+        most = self._call.options.get("max-output", OUTPUT_CHARS)
+        limit = min(self._query.limit, max(most // LINE_CHARS, 1))
+        report = Report(files, self._query.mode, limit, self._query.context > 0)
         if self._query.mode == "content":
             self._fetch(made, report)
-        most = self._call.options.get("max-output", OUTPUT_CHARS)
         text = report.text(max(most - 600, most // 2))
         facts = [*report.facts, *_unsearched(found, self._shown)]
         return Answer(text, facts, {**report.data, **_structured(found)})
@@ -166,21 +177,35 @@ class Look:
             "is_file": self._is_file,
             "files": wanted,
             "context": self._query.context,
+            "deadline": self._call.deadline and max(self._call.deadline, monotonic() + SHOW_S),
+            "margin": longest_secret(),
         }
         rows = POOL.show(request, self._opened.fd, self._call)
         for file in report.files:
             if file.path in rows:
-                file.fill(*rows[file.path])
+                tag, encoding, nul, lines = rows[file.path]
+                file.fill(tag, encoding, nul, [self._masked(*line) for line in lines])
+
+    def _masked(self, number: int, column: int, text: str, *rest: "Json") -> "tuple[Json, ...]":
+        """A line without the part of a secret that was cut through when the line was."""
+        is_match, remark, before, behind = rest
+        if remark:
+            mask = self._call.guard.mask
+            whole = mask(before + text + behind)
+            if whole != mask(before) + mask(text) + mask(behind):
+                text = whole[len(mask(before)) : len(whole) - len(mask(behind))]
+        return number, column, text, is_match, remark
 
     # -- when there is nothing -------------------------------------------------------------------
 
     def _nothing(self, found: Found, taken_s: float) -> Answer:
         """Why there is nothing, and what a second look finds."""
         if found.stuck:
+            others = max(sum(found.files.values()) - len(found.stuck), 0)
             raise ToolError(
                 ErrorCode.TIMEOUT,
                 f"the pattern did not come to an end in {', '.join(map(quoted, found.stuck[:3]))}"
-                " and was stopped; nothing was found elsewhere",
+                f" and was stopped; nothing was found in {_number(others, 'other file')}",
                 "Avoid repeats inside repeats, anchor the pattern, or leave these files out.",
             )
         searched = sum(found.files.values())
@@ -225,6 +250,12 @@ class Look:
             yield f"Among the hidden {_matching(hidden)}: name it in path or include."
 
 
+def longest_secret() -> int:
+    """How many characters the longest variable can have, as it is or escaped for JSON or a URL."""
+    longest = max(map(len, os.environb.values()), default=0)
+    return max(MARGIN_CHARS, 3 * longest)  # a URL spells a byte `%C3`, JSON two of them `\\u00e9`
+
+
 def _matching(files: list[File]) -> str:
     """How many files match, and the newest: `3 files match, the newest 'a.py'`."""
     newest = f"'{files[0].shown}'"
@@ -250,6 +281,9 @@ def _unsearched(found: Found, shown: "Json", skipped: bool = True) -> "Iterator[
         yield "incomplete: the pattern did not come to an end in " + ", ".join(
             f"'{shown(path)}'" for path in found.stuck
         )
+    elif found.died:
+        searched = sum(found.files.values())
+        yield f"incomplete: a searching process ended or hung after {_number(searched, 'file')}; repeat"
     elif found.incomplete:
         searched = sum(found.files.values())
         at = f" at '{shown(found.at)}'" if found.at else ""

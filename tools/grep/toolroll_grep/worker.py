@@ -17,7 +17,7 @@ from toolroll.globs import matcher
 from toolroll.textfile import etag
 from toolroll.walk import Rules, Skipped, walk
 from toolroll_grep.contents import PIECE_BYTES, Content, Store, pieces
-from toolroll_grep.engine import Finder, clipped
+from toolroll_grep.engine import Finder, clipped, window
 from toolroll_grep.pattern import Plan
 
 TYPE_CHECKING = False
@@ -26,9 +26,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
+    from toolroll.paths import Roots
+
     Json = Any
     Hit = tuple[int, str, int]  # mtime_ns, path, count
-    Shown = tuple[int, int, str, bool, str]  # line, column, text, is it a match, remark
+    Shown = tuple[int, int, str, bool, str, str, str]
+    # line, column, text, is it a match, remark, and what stands before and behind what was cut out
 
 BEAT_S = 0.2
 """How often the parent hears of a search; it thinks of a silent one that it hangs."""
@@ -59,6 +62,13 @@ class Task(Call):
     def __init__(self, deadline: float | None) -> None:
         self.cancelled = False
         self.deadline = deadline
+        self.pulse: Callable[[], None] | None = None
+
+    def check(self) -> None:
+        """The same; the walk asks at every folder, so a long one is heard of too."""
+        super().check()
+        if self.pulse is not None:
+            self.pulse()
 
 
 class Wire:
@@ -106,21 +116,28 @@ class Wire:
             yield (*message, self._fds.pop(0)) if message[0] in REQUESTS else message
 
 
-def live(end: "socket", cache_bytes: int) -> None:
-    """The process's life: one request after another until the socket ends."""
+def live(end: "socket", cache_bytes: int, roots: "Roots | None" = None) -> None:
+    """The process's life: one request after another until the socket ends.
+
+    `roots` tell what is closed to it; None when nothing is.
+    """
     import gc
 
     gc.disable()  # nothing here makes cycles, and a pass over a full cache takes 50 ms
     _bound_memory(cache_bytes)
     wire = Wire(end)
-    searcher = Searcher(wire, Store(cache_bytes))
+    searcher = Searcher(wire, Store(cache_bytes), roots)
     requests: SimpleQueue[tuple[Json, ...]] = SimpleQueue()
     start_new_thread(_listen, (wire, searcher, requests))
     while True:
         kind, request, fd = requests.get()
         try:
             if not request["is_file"]:  # an offset of its own: reading a directory moves it
-                start, fd = fd, os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=fd)
+                try:
+                    start, fd = fd, os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=fd)
+                except OSError as error:  # it may be read, and not be entered
+                    wire.send("refused", error.strerror)
+                    continue
                 os.close(start)
             wire.send(*(searcher.find if kind == "find" else searcher.show)(request, fd))
         except ToolError:
@@ -158,8 +175,9 @@ def _bound_memory(cache_bytes: int) -> None:
 class Searcher:
     """What a searching process knows from call to call: `at` is the file it is at."""
 
-    def __init__(self, wire: Wire, store: Store) -> None:
+    def __init__(self, wire: Wire, store: Store, roots: "Roots | None" = None) -> None:
         self.store = store
+        self.denied = None if roots is None else roots.denied
         self.task = Task(None)
         self.at = ""
         self._wire = wire
@@ -194,10 +212,13 @@ class Searcher:
         Files that cannot be read any more are left out.  Raises: ToolError CANCELLED.
         """
         finder = self.finder(request["plan"])
+        self.task.deadline = request["deadline"]
         shown: list[tuple[Json, ...]] = []
         beat_at = monotonic() + BEAT_S
         for path, most in request["files"]:
             self.task.check()
+            if self.task.expired:
+                break
             if monotonic() > beat_at:
                 self._wire.send("rows", shown)
                 shown, beat_at = [], monotonic() + BEAT_S
@@ -206,6 +227,7 @@ class Searcher:
                 shown.append(self._show(finder, request, fd, (path, most)))
             except (OSError, TimeoutError, MemoryError):
                 continue
+        self.at = ""
         return ("shown", shown)
 
     def _show(
@@ -225,30 +247,37 @@ class Searcher:
                 content = self.store.read_open(file)
             if content is None:
                 tag = etag(status, file)
-                return path, tag, "", -1, _shown(_large_lines(finder, file, most, context))
+                lines = _shown(_large_lines(finder, file, most, context), request["margin"])
+                return path, tag, "", -1, lines
             data = content.data or b""
             tag = content.etag or etag(status, file if content.nul >= 0 else data)
             content.etag = tag
-            lines = _shown(finder.lines(data, most, context))
+            lines = _shown(finder.lines(data, most, context), request["margin"])
             return path, tag, content.encoding, content.nul, lines
         finally:
             os.close(file)
 
 
-def _shown(lines: "Iterator[tuple[int, int, int, str, bool]]") -> "list[Shown]":
+def _shown(lines: "Iterator[tuple[int, int, int, str, bool]]", margin: int) -> "list[Shown]":
     return [
-        (number, column, *_cut(line, column, length, is_match))
+        (number, column, *_cut(line, column, length, is_match, margin))
         for number, column, length, line, is_match in lines
     ]
 
 
-def _cut(line: str, column: int, length: int, is_match: bool) -> tuple[str, bool, str]:
+def _cut(
+    line: str, column: int, length: int, is_match: bool, margin: int
+) -> tuple[str, bool, str, str, str]:
     text, remark = clipped(line, column, length)
-    return (
-        text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace"),
-        is_match,
-        remark,
-    )
+    if not remark:
+        return _printable(text), is_match, "", "", ""
+    start, end = window(line.removesuffix("\r"), column, length)
+    before, behind = line[max(start - margin, 0) : start], line[end : end + margin]
+    return _printable(text), is_match, remark, _printable(before), _printable(behind)
+
+
+def _printable(text: str) -> str:
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def _large_lines(
@@ -294,6 +323,8 @@ class Search:
         self._fd = fd
         self._send = send
         self._beat_at = monotonic() + BEAT_S
+        self._task.pulse = self._pulse
+        self._denied = searcher.denied
         self.skipped = Skipped()
         self.hits: list[Hit] = []
         self._tallies = [dict.fromkeys(COUNTED, 0) for _ in range(PROCESSES)]  # by share
@@ -322,12 +353,14 @@ class Search:
 
     def file(self) -> None:
         """Search the one file that is open as the start."""
-        self._searcher.at = name = self._request["base"]
+        name = self._request["base"]
         content = self._store.read_open(self._fd)
         if content is not None:
             self._tally["files"] = 1
             self._search(name, content)
         else:
+            self._searcher.at = name
+            self._tally["files"] = 1
             self._search_large(name, self._fd)
 
     def tree(self) -> None:
@@ -355,18 +388,27 @@ class Search:
             if may_split and self._done > LARGE_FILES:  # from here on another does the other half
                 self._all_mine = may_split = False
                 self._send("large")
+            self.stopped_at = path
+            if self._denied is not None:
+                files = [entry for entry in files if not self._closed(path + entry.name)]  # noqa: PLW2901
             if covers is not None:
                 files = [entry for entry in files if covers(path + entry.name)]  # noqa: PLW2901
             self._tally = self._tallies[owner]
-            self._tally["files"] += len(files)
             if not self._folder(path, fd, files) or 0 < request["enough"] <= len(self.hits):
-                self.stopped_at = path
                 return
+
+    def _closed(self, path: str, is_directory: bool = False) -> bool:
+        """True for what the operator closed: not even its number is told."""
+        if self._denied is None:
+            return False
+        return self._denied(self._request["base"] + path, is_directory) is not None
 
     def _prune(self, path: str) -> bool:
         """True for a folder that need not be entered; keeps account of who saw what was skipped."""
         self._account(path.count("/") + 1 > OWNED_DEPTH)
         if not self._request["git"] and (path == ".git" or path.endswith("/.git")):
+            return True
+        if self._closed(path, True):
             return True
         deep = path.count("/") + 1 >= OWNED_DEPTH
         return deep and not self._all_mine and owner_of(path + "/") != self._request["share"]
@@ -392,6 +434,7 @@ class Search:
         for entry in files:
             if monotonic() > self._beat_at and not self._beat():
                 return False
+            self._tally["files"] += 1
             name = entry.name
             content = kept.get(name)
             try:
@@ -421,19 +464,21 @@ class Search:
             self._searcher.at = path + name
             self._search_large(path + name, file)
         finally:
+            self._searcher.at = ""
             os.close(file)
         return None
 
     def _search(self, path: str, content: Content) -> bool:
         """Search one file; False when the pattern did not get through too many of them."""
-        self._searcher.at = path
         if path in self._request["skip"]:
             return True
+        self._searcher.at = path
         data = content.data
         if data is None or (content.nul >= 0 and self._request["mode"] == "count"):
             self._tally["binary"] += 1  # as ripgrep: what is counted is whole text files
             return True
         count = self._count(path, data, content.ascii)
+        self._searcher.at = ""  # what comes now is no longer that file's fault
         if count:
             self.hits.append((content.mtime_ns, path, count))
         self.incomplete |= len(self.stuck) >= STUCK_FILES
@@ -453,7 +498,7 @@ class Search:
     def _search_large(self, path: str, fd: int) -> None:
         """Search a file piece by piece."""
         status = os.fstat(fd)
-        if status.st_size <= PIECE_BYTES:
+        if status.st_size <= PIECE_BYTES or path in self._request["skip"]:
             return
         count = 0
         for piece in pieces(fd):
@@ -481,10 +526,14 @@ class Search:
         if self._task.expired:
             self.incomplete = True
             return False
-        self._beat_at = monotonic() + BEAT_S
-        self._send("part", self.hits, self._done)
-        self.hits = []
         return True
+
+    def _pulse(self) -> None:
+        """The telling, when it is time for it."""
+        if monotonic() > self._beat_at:
+            self._beat_at = monotonic() + BEAT_S
+            self._send("part", self.hits, self._done)
+            self.hits = []
 
 
 def owner_of(folder: str) -> int:
