@@ -292,6 +292,27 @@ def test_set_e_lets_a_failure_pass_that_was_asked_about(sh: Sh) -> None:
     assert said(sh("echo $kept")) == "1"
 
 
+def test_a_failure_traps_err_once(sh: Sh) -> None:
+    sh("n=0; trap 'n=$((n + 1))' ERR")
+    sh("false")
+    assert said(sh("echo $n")) == "1"
+
+
+def test_the_exit_status_persists_whatever_splits_words(sh: Sh) -> None:
+    sh("IFS=1")
+    sh("(exit 113)")
+    assert said(sh('echo "$?"')) == "113"
+
+
+def test_no_time_ends_a_shell_that_waits_for_its_next_command(sh: Sh) -> None:
+    sh("TMOUT=1")
+    assert said(sh("echo [$TMOUT]")) == "[]"
+
+
+def test_the_word_exit_is_kept_when_the_shell_was_killed(sh: Sh) -> None:
+    assert "exit\n" in said(sh("echo exit; kill -9 $$")) + "\n"
+
+
 # -- output ------------------------------------------------------------------------------------------
 
 
@@ -310,6 +331,7 @@ def test_python_is_not_buffered(sh: Sh) -> None:
         ("printf 'a\\033[31mred\\033[0m'", "ared"),
         ("printf '\\033]0;title\\007x'", "x"),
         ("printf '\\033]8;;http://x\\033\\\\link\\033]8;;\\033\\\\'", "link"),
+        ("printf 'a\\033]b\\nc\\033\\\\d'", "ab\ncd"),
         ("printf '\\033(Bx\\033=y'", "xy"),
         ("printf '\\302\\2331mx'", "x"),
         ("printf 'H\\bHE\\bE'", "HE"),
@@ -411,13 +433,19 @@ def test_folding_leaves_no_line_that_was_written_over(text: str) -> None:
     assert not any("\r" in line.rstrip("\r") for line in lines)
 
 
+def test_folding_a_long_line_takes_no_longer_than_reading_it() -> None:
+    assert folded(b"x" * 10_000_000 + b"\r\n") == b"x" * 10_000_000 + b"\r\n"
+
+
 @given(st.text(max_size=80))
 def test_plain_text_is_a_fixed_point(text: str) -> None:
     once = plain(text.replace("\x08", ""))
     assert "\x1b[" not in plain(once)
 
 
-@pytest.mark.parametrize("text", ["}", "a\n}", "a; }", "a;}", "}<x", "$(", "a <(b)", "f() {\na\n}"])
+@pytest.mark.parametrize(
+    "text", ["}", "a\n}", "a; }", "a; }\\\n", "a;}", "}<x", "$(", "a <(b)", "f() {\na\n}"]
+)
 def test_a_text_that_could_get_out_of_its_group_is_seen(text: str) -> None:
     assert not is_plain(text)
 

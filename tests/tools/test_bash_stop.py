@@ -2,6 +2,7 @@
 
 import os
 import re
+import resource
 import signal
 import threading
 import time
@@ -236,6 +237,12 @@ def test_what_is_left_behind_holds_no_call_and_lives_until_the_end(
     assert until(lambda: gone(pid))
 
 
+def test_a_background_job_writes_its_log_under_noclobber(sh: Sh) -> None:
+    sh("set -C")
+    log = Path(sh("echo ran", background=True).structured["file"])
+    assert until(lambda: log.read_text() == "ran\n")
+
+
 def test_a_background_job_answers_at_once(sh: Sh, tmp_path: Path) -> None:
     sh("mkdir d; cd d; x=1; f() { echo f $x; }")
     outcome = sh("f; pwd; mkfifo p; cat p; echo done", background=True)
@@ -345,6 +352,28 @@ def test_a_ninth_session_is_refused_and_the_eight_are_named(sh: Sh) -> None:
     assert not sh("true", session="ninth").failed
 
 
+def test_an_ended_session_leaves_no_descriptor_open(sh: Sh) -> None:
+    sh("exit", session="first")
+    before = len(os.listdir("/proc/self/fd"))
+    for number in range(4):
+        sh("exit", session=f"s{number}")
+    assert len(os.listdir("/proc/self/fd")) <= before
+
+
+def test_a_session_that_the_server_has_no_descriptors_for_is_refused(sh: Sh) -> None:
+    sh("true", session="first")
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = os.dup(0)
+    os.close(free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free + 1, limits[1]))
+    try:
+        outcome = sh("true", session="second")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert outcome.code == "EXECUTION_ERROR"
+    assert said(sh("echo ok", session="second")) == "ok"
+
+
 def test_the_number_of_sessions_is_an_option(sh: Sh) -> None:
     sh("true", {"max_sessions": 1}, session="a")
     assert sh("true", {"max_sessions": 1}, session="b").failed
@@ -432,6 +461,47 @@ def test_a_secret_in_the_output_is_masked(
     text = sh("echo s3cr3t-value-1234; seq 20000", call=call).text
     assert text.startswith("[REDACTED:MY_TOKEN]")
     assert "redacted: MY_TOKEN" in text
+
+
+def test_a_secret_in_a_progress_report_is_masked(
+    sh: Sh, make_call: Callable[..., Call], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("toolroll_bash.run.PROGRESS_S", 0.1)
+    reports: list[str] = []
+    call = make_call(
+        tmp_path,
+        environ={"MY_TOKEN": "s3cr3t-value-1234"},
+        report=lambda _done, _total, words: reports.append(words),
+    )
+    command = "echo s3cr3t-value-1234; mkfifo p; read x <p"
+    running = Background(lambda: sh(command, call=call))
+    assert until(lambda: any("REDACTED" in words for words in reports))
+    (tmp_path / "p").write_text("go\n")
+    running.result()
+    assert not any("s3cr3t" in words for words in reports)
+
+
+@pytest.mark.parametrize("column", range(285, 300, 3))
+def test_no_part_of_a_secret_is_in_a_line_that_looks_like_an_error(
+    column: int, sh: Sh, make_call: Callable[..., Call], tmp_path: Path
+) -> None:
+    call = make_call(tmp_path, environ={"MY_TOKEN": "s3cr3t-value-1234"})
+    line = f"error{'x' * (column - 5)}s3cr3t-value-1234"
+    text = sh(f"seq 20000; echo {line}; seq 20000", call=call).text
+    assert "errorx" in text
+    assert "xs3" not in text
+
+
+def test_no_part_of_a_secret_is_in_what_jobs_wrote_late(
+    sh: Sh, make_call: Callable[..., Call], tmp_path: Path
+) -> None:
+    call = make_call(tmp_path, environ={"MY_TOKEN": "s3cr3t-value-1234"}, max_output=100_000)
+    sh("mkfifo p; (read x <p; yes s3cr3t-value-1234xx | head -5000; touch written) &")
+    (tmp_path / "p").write_text("go\n")
+    assert until((tmp_path / "written").exists)
+    text = sh("true", call=call).text
+    assert "REDACTED" in text
+    assert "1234" not in text
 
 
 def test_the_directory_of_new_sessions_is_an_option(sh: Sh) -> None:
@@ -526,6 +596,27 @@ def test_nothing_is_left_of_many_sessions(sh: Sh) -> None:
     for number in range(4):
         sh("sleep 300 & (setsid sleep 300 &)", session=f"s{number}")
     assert len(children() - before) >= 8
+    close()
+    assert until(lambda: not children() - before)
+
+
+@pytest.mark.parametrize("end", [close, None])
+def test_a_killed_launcher_leaves_nothing(
+    end: "Callable[[], None] | None", sh: Sh, tmp_path: Path
+) -> None:
+    before = children()
+    sh("(setsid bash -c 'echo $$ >pid; sleep 300' &); until [ -s pid ]; do :; done")
+    pid = int((tmp_path / "pid").read_text())
+    shell = main().shell
+    assert shell is not None
+    launcher, bash_pid = shell._child.pid, shell.pid
+    os.kill(launcher, signal.SIGKILL)
+    assert until(lambda: gone(launcher) and gone(bash_pid))
+    if end is None:
+        assert said(sh("echo alive")) == "alive"
+    else:
+        end()
+    assert until(lambda: gone(pid))
     close()
     assert until(lambda: not children() - before)
 

@@ -14,14 +14,13 @@ import sys
 from time import monotonic, sleep
 
 from toolroll_bash.folder import clear, clear_abandoned
-from toolroll_bash.tree import below, processes, signal_all
+from toolroll_bash.tree import adopting, below, processes, signal_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ctypes import CDLL
     from typing import NoReturn
 
-PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+PR_SET_PDEATHSIG = 1
 KILL_S = 5.0
 """How long what cannot be killed (a setuid program, a dead disk) is tried again."""
 
@@ -37,9 +36,7 @@ class Launcher:
         self.folder = folder
         self.server = server
         self.shell = 0
-        self.libc = _libc()
-        if self.libc is not None:
-            self.libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        self.libc = adopting()
         self.wake, wake = os.pipe()
         os.set_blocking(self.wake, False)
         os.set_blocking(wake, False)
@@ -135,18 +132,6 @@ def _say(text: str) -> None:
         os.write(1, f"\n{text}\n".encode())
     except OSError:  # the server is gone; the next read tells
         return
-
-
-def _libc() -> "CDLL | None":
-    """The C library where it has prctl: on Linux."""
-    try:
-        from ctypes import CDLL
-
-        library = CDLL(None)
-        library.prctl  # noqa: B018 - AttributeError where there is none
-    except (ImportError, OSError, AttributeError):
-        return None
-    return library
 
 
 def main() -> None:

@@ -16,6 +16,9 @@ LINE_CHARS = 300
 ERROR_LINES, ERRORS_KEPT = 20, 200
 """Lines that look like errors: how many are shown, and how many are kept to choose from."""
 
+ERROR_BYTES = 4_096
+"""How much of such a line is kept; what is shown of it is cut once it is clean of secrets."""
+
 SEARCHED_BYTES = 16 * 1024 * 1024
 """How much is searched for them: eight searches take longer than all else together."""
 
@@ -30,7 +33,8 @@ ERRORS = (b"rror", b"ERROR", b"FAIL", b"ailed", b"atal", b"Traceback", b"anic", 
 
 ESCAPES = (
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # ECMA-48 5.4: control sequences
-    r"|\x1b[\]PX^_].*?(?:\x07|\x1b\\|\x9c)"  # 5.6: control strings, as titles and links are
+    # 5.6: control strings, as titles and links are; one without an end must not swallow output
+    r"|\x1b[\]PX^_][^\x07\x1b\x9c\n]{0,4096}(?:\x07|\x1b\\|\x9c)"
     r"|\x1b[ -/]*[0-~]"  # ECMA-35 13.2: all others
     r"|\x9b[0-?]*[ -/]*[@-~]"
     r"|[\x80-\x9f]"
@@ -68,11 +72,11 @@ class Output:
         held, self._held = self._held, b""
         self._take(held.rstrip(b"\r"))
 
-    def last_line(self) -> str:
-        """The last line that is not blank, for a progress report."""
+    def last_line(self, clean: "Callable[[str], str]") -> str:
+        """The end of the last line that is not blank, through `clean`, for a progress report."""
         recent = ((self._tail or self._head)[-4096:] + self._held).decode("utf-8", "replace")
-        lines = plain(recent).split("\n")
-        return next((line.strip() for line in reversed(lines) if line.strip()), "")[:LINE_CHARS]
+        lines = clean(plain(recent)).split("\n")
+        return next((line.strip() for line in reversed(lines) if line.strip()), "")[-LINE_CHARS:]
 
     def save(self) -> str:
         """The path of the file that holds all of it, up to FILE_BYTES; empty when the disk is full."""
@@ -162,7 +166,7 @@ class Output:
         next_line = above.count("\n") + 1
         last_line = self._lines - below.count("\n")
         errors = [
-            f"{number}: {clean(shown(line))}"
+            f"{number}: {clean(shown(line))[:LINE_CHARS]}"
             for number, line in self._errors
             if next_line <= number <= last_line
         ]
@@ -210,15 +214,14 @@ def error_lines(data: bytes, number: int, most: int) -> "list[tuple[int, bytes]]
     for start in sorted(spans)[:most]:
         number += data.count(b"\n", counted, start)
         counted = start
-        lines.append((number, data[start : min(spans[start], start + LINE_CHARS)]))
+        lines.append((number, data[start : min(spans[start], start + ERROR_BYTES)]))
     return lines
 
 
 def folded(data: bytes) -> bytes:
     r"""`data` with lines that were written over (`\r` in their middle) as they looked at the end."""
-    import re
-
-    return re.sub(rb"[^\r\n]*\r+(?=[^\r\n])", b"", data)
+    lines = data.split(b"\n")
+    return b"\n".join(line[line.rstrip(b"\r").rfind(b"\r") + 1 :] for line in lines)
 
 
 def shown(data: bytes) -> str:
@@ -232,7 +235,7 @@ def plain(text: str) -> str:
         return text
     import re
 
-    return re.sub(ESCAPES, "", text, flags=re.DOTALL)
+    return re.sub(ESCAPES, "", text)
 
 
 def _without_last(data: bytes) -> bytes:

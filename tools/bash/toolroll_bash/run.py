@@ -66,11 +66,11 @@ class Run:
         """Seconds since it began."""
         return monotonic() - self.began
 
-    def finish(self, lines: bytes, wake: int) -> str:
+    def finish(self, lines: bytes) -> str:
         """How it ended: DONE, TIMEOUT, CANCELLED, ENDED (the shell did) or STUCK (it had to be)."""
         drain(self.shell.status)  # what an earlier command reported twice
         self.shell.send(lines)
-        fate = self._await(wake)
+        fate = self._await()
         if fate in (TIMEOUT, CANCELLED):
             self._stop(PATIENT if fate == TIMEOUT else PROMPT)
         if fate == STUCK or not self.over:
@@ -83,7 +83,7 @@ class Run:
 
     # -- waiting ---------------------------------------------------------------------------------
 
-    def _await(self, wake: int) -> str:
+    def _await(self) -> str:
         """Return when it is over, its time is up, the host cancelled it, or bash does not answer.
 
         A bash that waits for a line without having reported has dropped the command on its way; it is
@@ -107,25 +107,24 @@ class Run:
                 pause_s = ANSWER_S if idles else min(2 * pause_s, 1.0)
                 asked, look_at = idles, now + pause_s
             self._tell(now)
-            if wake in self._turn(min(deadline, look_at, self._report_at) - now):
-                drain(wake)
+            self._turn(min(deadline, look_at, self._report_at) - now)
         return DONE if self.status is not None else ENDED
 
     def _until(self, deadline: float) -> None:
         while not self.over and (left_s := deadline - monotonic()) > 0:
             self._turn(left_s)
 
-    def _turn(self, timeout_s: float) -> "list[int]":
+    def _turn(self, timeout_s: float) -> None:
         """Take in what comes within that time."""
-        ready = self.shell.wait(timeout_s)
-        for fd in ready:
+        for fd in self.shell.wait(timeout_s):
             if fd == self.shell.output:
                 self._hear(fd)
             elif fd == self.shell.status:
                 self._note(b"".join(drain(fd)))
             elif fd == self.shell.terminal:
                 self.shell.listen()
-        return ready
+            else:
+                drain(fd)  # the host's cancel has woken us
 
     def _hear(self, fd: int) -> None:
         try:
@@ -150,7 +149,8 @@ class Run:
             return
         self._report_at = now + PROGRESS_S
         if self.call.wants_progress:
-            words = f"{now - self.began:.0f} s: {self.output.last_line()}".removesuffix(": ")
+            line = self.output.last_line(lambda text: self.call.guard.clean(text).text)
+            words = f"{now - self.began:.0f} s: {line}".removesuffix(": ")
             self.call.progress(round(now - self.began, 1), None, words)
 
     # -- stopping --------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """The sessions by name: each a shell that calls take turns in; what became of it is told in words."""
 
+import errno
 import os
 from _thread import allocate_lock, start_new_thread
 from time import monotonic, sleep
@@ -29,7 +30,7 @@ SESSIONS = 8
 IDLE_S = 1_800.0
 RC_S = 30.0
 CLOSE_S = 5.0
-LATE_BYTES = 8_192
+LATE_BYTES, LATE_CHARS = 32_768, 30_000
 TICK_S, LONG_TICK_S, LISTEN_S = 0.25, 4.0, 0.02
 
 QUIET = {
@@ -107,7 +108,14 @@ class Sessions:
         encodable(task)
         session = self._session(name)
         with Turn(session, call):
-            answer = session.run(task, call)
+            try:
+                answer = session.run(task, call)
+            except OSError as problem:
+                if problem.errno not in (errno.EMFILE, errno.ENFILE):
+                    raise
+                what = "the server has as many files open as it may"
+                hint = "End sessions by running 'exit' in them, or raise ulimit -n of the server"
+                raise ToolError(ErrorCode.EXECUTION_ERROR, what, hint) from None
         answer.facts = [*answer.facts, *self._withholding(task.command)]
         return answer
 
@@ -154,7 +162,7 @@ class Sessions:
             if len(living) >= self.most:
                 names = ", ".join(f"'{one.name}'" for one in living)
                 what = f"there are {self.most} sessions already: {names}"
-                hint = "Use one of them, or end one by running 'exit' in it"
+                hint = "Use one of them, or end one: end its jobs (restart=true does), then 'exit' in it"
                 raise ToolError(ErrorCode.INVALID_PARAMS, what, hint)
             if not self._sessions:
                 start_new_thread(self._keep, ())
@@ -214,12 +222,6 @@ class Session:
         self._news: list[str] = []
         self._late = b""
         self._used_at = monotonic()
-        self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-
-    def __del__(self) -> None:
-        """Close the wake pipe, once no thread can use it any more."""
-        for fd in self._wake:
-            os.close(fd)
 
     # -- turns -----------------------------------------------------------------------------------
 
@@ -293,7 +295,6 @@ class Session:
         if self.shell is None:
             folder = self.sessions.file(self.name, "session")
             self.shell = Shell(folder, self.sessions.folder, self.sessions.environment())
-            self.shell.watch(self._wake[0])
         if fresh or self.shell.ended is not None:
             self.directory = self._start(self.shell, call)
             self._source_rc(self.shell, call)
@@ -315,7 +316,7 @@ class Session:
         run, fate = self._run(shell, task, call, output)
         if fate != DONE or run.status:
             why = f"exit {run.status}" if fate == DONE else fate
-            self._news.append(f"{path}: {why}; {output.last_line()}")
+            self._news.append(f"{path}: {why}; {_last_line(output, call)}")
         if shell.ended is not None:
             shell.start(self.directory)
 
@@ -342,18 +343,11 @@ class Session:
         self._number += 1
         order = Order(shell.folder, self._number)
         run = Run(shell, order, output, call, task.timeout_s)
-        call.on_cancel(self._awake)
+        call.on_cancel(shell.awake)
         try:
-            return run, run.finish(order.lines(task.command, stdin, whole), self._wake[0])
+            return run, run.finish(order.lines(task.command, stdin, whole))
         finally:
             call.on_cancel(None)
-
-    def _awake(self) -> None:
-        """Called by another thread when the call is cancelled."""
-        try:
-            os.write(self._wake[1], b"!")
-        except BlockingIOError:
-            return
 
     def _check(self, shell: Shell, command: str, call: "Call") -> None:
         path = os.path.join(shell.folder, "script")
@@ -377,11 +371,10 @@ class Session:
         order = Order(shell.folder, self._number)
         output = Output(LINE_CHARS, lambda: self.sessions.file(self.name, "txt"))
         run = Run(shell, order, output, call, START_S)
-        fate = run.finish(order.job(task.command, self._stdin(shell, task), log), self._wake[0])
+        fate = run.finish(order.job(task.command, self._stdin(shell, task), log))
         if fate != DONE or not run.job:
-            what = (
-                f"the job could not be started: {run.words.strip() or output.last_line() or fate}"
-            )
+            why = run.words.strip() or _last_line(output, call) or fate
+            what = f"the job could not be started: {why}"
             raise ToolError(ErrorCode.EXECUTION_ERROR, what, "Try restart=true")
         text = (
             f"Started in the background: pid {run.job}, output in {log}\n"
@@ -401,7 +394,7 @@ class Session:
         notes: list[str] = []
         text = output.text(lambda raw: _cleaned(raw, call, notes))
         lost = self._lost(run, fate)
-        if fate == ENDED:
+        if fate == ENDED and os.WIFEXITED(run.shell.ended or 0):
             text = _without_exit(text)
         if fate == TIMEOUT:
             kept = lost or f"session '{self.name}' lives on with its state"
@@ -461,7 +454,7 @@ class Session:
         """Take what background jobs have written to the output of commands that are over."""
         pieces = drain(shell.output)
         for piece in pieces:
-            self._late = (self._late + piece)[-LATE_BYTES:]
+            self._late = _latest(self._late + piece)
         return bool(pieces)
 
     def _listen_to_jobs(self, shell: Shell) -> bool:
@@ -478,7 +471,7 @@ class Session:
         late, self._late = self._late, b""
         if not late:
             return ""
-        text = call.guard.clean(shown(late)).text.rstrip("\n")[-_room(call) // 8 :]
+        text = call.guard.clean(shown(late)).text.rstrip("\n")[-min(_room(call), LATE_CHARS) // 8 :]
         return f"[background jobs wrote since the last call:]\n{text}\n[end of that]\n"
 
     def _close(self) -> None:
@@ -510,6 +503,10 @@ def _room(call: "Call") -> int:
     return int(call.options.get("max-output") or OUTPUT_CHARS)
 
 
+def _last_line(output: Output, call: "Call") -> str:
+    return output.last_line(lambda text: call.guard.clean(text).text)
+
+
 def _cleaned(text: str, call: "Call", notes: list[str]) -> str:
     cleaned = call.guard.clean(text)
     if cleaned.note:
@@ -535,6 +532,13 @@ def _exit_words(status: int, fate: str) -> str:
     from signal import Signals
 
     return f"exit {status}, {Signals(status - 128).name}"
+
+
+def _latest(data: bytes) -> bytes:
+    """The end of it; no torn line, as half a secret is not recognized as one."""
+    if len(data) <= LATE_BYTES:
+        return data
+    return data[data.find(b"\n", len(data) - LATE_BYTES) + 1 :][-LATE_BYTES:]
 
 
 def _without_exit(text: str) -> str:

@@ -10,6 +10,7 @@ changes nothing.  Knows nothing of calls and deadlines.
 import errno
 import os
 import sys
+from _thread import allocate_lock
 from fcntl import fcntl, ioctl
 from select import POLLIN, poll
 from signal import SIGINT, SIGKILL
@@ -17,11 +18,11 @@ from time import monotonic, sleep
 
 from toolroll.errors import ErrorCode, ToolError
 from toolroll_bash.folder import clear
-from toolroll_bash.tree import Mark, below, processes, signal_all, stop
+from toolroll_bash.tree import Mark, adopting, below, processes, signal_all, stop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
 FIONREAD = 0x541B if sys.platform == "linux" else 0x4004667F
@@ -36,6 +37,11 @@ START_S = 20.0
 LOOK_S = 0.01
 INLINE_BYTES = 32_768
 """Longest command that goes down the FIFO itself: half of what that holds unread."""
+
+LAUNCHING = allocate_lock()
+LAUNCHERS: "set[int]" = set()
+ADOPTING: "list[bool]" = []
+"""The launchers there are, which nobody starts meanwhile; whether the orphans of a killed one come here."""
 
 LAUNCH = "import sys; sys.path[:0] = sys.argv[1:3]; from toolroll_bash.launcher import main; main()"
 
@@ -56,10 +62,14 @@ class Shell:
         self.status = self._pipe("status")
         self._idle_link = os.path.join(folder, "in")
         _enlarge(self.output)
-        self._child = _launch(folder, server, environment)
+        self._wake, self._alarm = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._pipes += (self._wake, self._alarm)
+        with LAUNCHING:
+            self._child = _launch(folder, server, environment)
+            LAUNCHERS.add(self._child.pid)
         self.terminal: int = self._child.child_fd
         self._poller = poll()
-        for fd in (self.output, self.status, self.terminal):
+        for fd in (self.output, self.status, self.terminal, self._wake):
             self._poller.register(fd, POLLIN)
 
     def _pipe(self, name: str) -> int:
@@ -75,7 +85,7 @@ class Shell:
 
         Raises: ToolError EXECUTION_ERROR.
         """
-        for fd in (self.source, self.status):
+        for fd in (self.source, self.status, self._wake):
             drain(fd)
         try:
             write(os.path.join(self.folder, "cwd"), directory)
@@ -98,9 +108,12 @@ class Shell:
         """True while the launcher is there."""
         return self.terminal >= 0
 
-    def watch(self, fd: int) -> None:
-        """Have `wait` look at one more descriptor."""
-        self._poller.register(fd, POLLIN)
+    def awake(self) -> None:
+        """End a `wait`: called by another thread when the call is cancelled."""
+        try:
+            os.write(self._alarm, b"!")
+        except BlockingIOError:
+            return
 
     def wait(self, timeout_s: float) -> "list[int]":
         """The descriptors that have something to read, within that time."""
@@ -211,7 +224,11 @@ class Shell:
         """True once the launcher has ended behind `hang_up`, so nothing is left; waits that long."""
         while True:
             try:
-                if os.waitpid(self._child.pid, os.WNOHANG)[0]:
+                pid, status = os.waitpid(self._child.pid, os.WNOHANG)
+                if pid:
+                    LAUNCHERS.discard(pid)
+                    if os.WIFSIGNALED(status):
+                        end_orphans(deadline)
                     return True
             except ChildProcessError:
                 return True
@@ -233,6 +250,39 @@ class Shell:
             os.close(fd)
 
 
+def end_orphans(deadline: float) -> None:
+    """Kill what this process inherited from a killed launcher: children in sessions not its own."""
+    if not ADOPTING or not LAUNCHING.acquire(True, 0.5):  # a signal handler may have interrupted it
+        return
+    try:
+        mine, server = os.getsid(0), os.getpid()
+        doomed: list[int] = []
+        while monotonic() < deadline:
+            table = processes()
+            orphans = [
+                one.pid
+                for one in table.values()
+                if one.parent == server and one.session != mine and one.pid not in LAUNCHERS
+            ]
+            if not orphans:
+                break
+            orphans += [one.pid for pid in orphans for one in below(pid, table)]
+            signal_all(orphans, SIGKILL)
+            doomed += orphans
+            sleep(0.001)
+    finally:
+        LAUNCHING.release()
+    _reap(doomed)
+
+
+def _reap(pids: "Iterable[int]") -> None:
+    for pid in set(pids):
+        try:
+            os.waitpid(pid, os.WNOHANG)
+        except ChildProcessError:
+            continue
+
+
 def _launch(folder: str, server: str, environment: "Mapping[str, str]") -> "Any":
     """The launcher on a terminal of its own."""
     from pexpect import (
@@ -245,6 +295,8 @@ def _launch(folder: str, server: str, environment: "Mapping[str, str]") -> "Any"
         os.path.dirname(os.path.abspath(sys.modules["toolroll"].__file__ or ""))
     )
     arguments = ["-I", "-S", "-c", LAUNCH, package, common, folder, server]
+    if not ADOPTING and adopting() is not None:
+        ADOPTING.append(True)
     try:
         return spawn(sys.executable, arguments, env=environment, echo=False, cwd="/")
     except (ExceptionPexpect, OSError) as problem:
@@ -279,11 +331,11 @@ def drain(fd: int, most: int = 1 << 30) -> "Sequence[bytes]":
 # -- what bash is told ---------------------------------------------------------------------------------
 
 _FORMAT = "$'\\nreal\\t%3lR\\nuser\\t%3lU\\nsys\\t%3lS'"  # bash(1): used when TIMEFORMAT is not set
-CALM = "PROMPT_COMMAND=() PS1= PS2= PS0="
-"""What bash runs and expands between lines: nothing."""
+CALM = "PROMPT_COMMAND=() PS1= PS2= PS0= TMOUT="
+"""What bash runs and expands between lines: nothing; it waits for the next one without end."""
 
-STATUS = "[[ $_toolroll_status == 0 || $- == *e* ]] || (exit $_toolroll_status)"
-"""Makes `$?` what the command left, unless that would end the shell."""
+STATUS = '[[ $_toolroll_status == 0 ]] || (exit "$_toolroll_status") && [[ 1 ]]'
+"""Makes `$?` what the command left; what stands before `&&` neither ends the shell nor traps ERR."""
 
 FIRST = f"_toolroll_status=0; exec 2>/dev/null; TIMEFORMAT={_FORMAT} {CALM}; shopt -u expand_aliases\n".encode()
 
@@ -314,7 +366,7 @@ class Order:
 
     def job(self, text: str, stdin: str, log: str) -> bytes:
         """Start `text` as a background job, in a process group of its own."""
-        group = f"{{\n{text}\n\n}} <{quoted(stdin)} >{quoted(log)} 2>&1 &"
+        group = f"{{\n{text}\n\n}} <{quoted(stdin)} >|{quoted(log)} 2>&1 &"
         return self._told(f"{{ set -m; {group} set +m\n{self._report()}\n}} >/dev/null 2>&1")
 
     def again(self) -> bytes:

@@ -27,7 +27,7 @@ def is_plain(text: str) -> bool:
         return True
     import re
 
-    return re.search(r"(?<![^\s;&|()])\}(?![^\s;&|()<>])", text) is None
+    return re.search(r"(?<![^\s;&|()])\}(?![^\s;&|()<>\\])", text) is None
 
 
 def check(path: str, call: "Call") -> None:

@@ -6,8 +6,9 @@ import time
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
+    from ctypes import CDLL
 
-
+PR_SET_CHILD_SUBREAPER = 36
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 CLOCK = getattr(time, "CLOCK_BOOTTIME", None)
 
@@ -83,6 +84,18 @@ def signal_all(pids: "Iterable[int]", number: int) -> None:
             os.kill(pid, number)
         except OSError:
             continue
+
+
+def adopting() -> "CDLL | None":
+    """The C library where it has prctl (Linux), once this process is to inherit orphans below it."""
+    try:
+        from ctypes import CDLL
+
+        library = CDLL(None)
+        library.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    except (ImportError, OSError, AttributeError):
+        return None
+    return library
 
 
 def stop(pids: "Collection[int]", number: int) -> None:
