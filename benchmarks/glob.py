@@ -44,12 +44,16 @@ def _rows(ours: Path, tree: Path) -> list[list[str]]:
             },
             ROUNDS,
         )
-        row = ["Python with its libraries" if tree == TREES[0] else f"`{tree}`", f"`{pattern}`", f"{total:,}", f"{medians['rg']:.0f}"]
+        row = [_named(tree), f"`{pattern}`", f"{total:,}", f"{medians['rg']:.0f}"]
         for name in ("cold", "warm"):
             row += [f"{medians[name]:.1f}", f"{medians[name] / medians['rg']:.2f}"]
         rows.append(row)
     warm.end_ms()
     return rows
+
+
+def _named(tree: Path) -> str:
+    return "Python with its libraries" if tree == TREES[0] else f"`{tree}`"
 
 
 def _server(ours: Path, tree: Path) -> Peer:
