@@ -10,7 +10,7 @@ from typing import Any
 from benchmarks.measure import CLEAN, Case, Section, environment, interleave, timed_ms, toolroll
 from benchmarks.wire import Peer
 
-ROUNDS = 7
+ROUNDS = 3
 ALL = 1_000_000_000
 QUERIES: list[tuple[str, dict[str, Any], list[str]]] = [
     ("RLIM_SAVED_MAX", {}, []),
