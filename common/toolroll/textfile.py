@@ -9,6 +9,7 @@ import stat
 
 from toolroll.errors import ErrorCode, ToolError
 from toolroll.limits import EDIT_BYTES, ETAG_WHOLE_BYTES
+from toolroll.status import state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -204,7 +205,7 @@ def matches(if_match: str, status: os.stat_result, data: bytes | int) -> bool:
 
 
 def _status_etag(status: os.stat_result) -> str:
-    return "~" + _hex_digits((" ".join(map(str, _state(status))).encode(),))
+    return "~" + _hex_digits((" ".join(map(str, state(status))).encode(),))
 
 
 def _content_etag(data: "bytes | int | Iterable[bytes | memoryview]") -> str:
@@ -251,7 +252,7 @@ def read(descriptor: int, shown: str, most: int = EDIT_BYTES) -> tuple[bytes, os
             raise ToolError(ErrorCode.EXECUTION_ERROR, why) from error
         if max(before.st_size, len(data)) > most:
             raise _too_large(shown, max(before.st_size, len(data)), most)
-        if _state(before) == _state(os.fstat(descriptor)):
+        if state(before) == state(os.fstat(descriptor)):
             return data, before
     raise ToolError(
         ErrorCode.CONFLICT,
@@ -278,15 +279,4 @@ def _too_large(shown: str, size: int, most: int) -> ToolError:
         ErrorCode.TOO_LARGE,
         f"'{shown}' has {size:,} bytes, above the {most:,} that are worked on at once",
         "Use a program that streams the file, such as sed.",
-    )
-
-
-def _state(status: os.stat_result) -> tuple[int, int, int, int, int]:
-    """What differs after any change, and in every other file."""
-    return (
-        status.st_dev,
-        status.st_ino,
-        status.st_size,
-        status.st_mtime_ns,
-        status.st_ctime_ns,
     )

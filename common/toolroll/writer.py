@@ -21,6 +21,7 @@ from time import monotonic, sleep
 
 from toolroll.errors import ErrorCode, ToolError
 from toolroll.hold import hold
+from toolroll.status import state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -362,23 +363,12 @@ def _require_unchanged(directory: int, name: str, expect: os.stat_result, shown:
     now = _look(directory, name, shown)
     if now is None:
         raise _conflict(f"'{shown}' has vanished since it was read")
-    if _state(now) != _state(expect):
+    if state(now) != state(expect):
         raise _conflict(f"'{shown}' has changed since it was read")
 
 
 def _conflict(message: str) -> ToolError:
     return ToolError(ErrorCode.CONFLICT, message, "Nothing was written. Read it again, then retry.")
-
-
-def _state(status: os.stat_result) -> tuple[int, int, int, int, int]:
-    """What differs after any change, and in every other file."""
-    return (
-        status.st_dev,
-        status.st_ino,
-        status.st_size,
-        status.st_mtime_ns,
-        status.st_ctime_ns,
-    )
 
 
 def _require_writable(directory: int, name: str, expect: os.stat_result, shown: str) -> None:

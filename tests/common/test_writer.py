@@ -21,6 +21,7 @@ import toolroll
 from toolroll import writer
 from toolroll.errors import ErrorCode, ToolError
 from toolroll.hold import Gate
+from toolroll.status import state
 from toolroll.writer import Written
 
 ROOT = os.geteuid() == 0
@@ -135,7 +136,7 @@ def child(
 
 def test_a_file_gets_its_new_content_and_nothing_is_left(path: Path) -> None:
     written = write(path, NEW[:7], b"", NEW[7:])
-    assert writer._state(written.status) == writer._state(path.stat())
+    assert state(written.status) == state(path.stat())
     assert path.read_bytes() == NEW
     assert written.in_place == ""
     assert os.listdir(path.parent) == ["file"]
@@ -166,7 +167,7 @@ def test_a_new_file_gets_the_mode_that_the_umask_leaves(folder: Path) -> None:
         os.umask(before)
     assert (folder / "new").read_bytes() == NEW
     assert stat.S_IMODE(written.status.st_mode) == 0o640
-    assert writer._state(written.status) == writer._state((folder / "new").stat())
+    assert state(written.status) == state((folder / "new").stat())
     assert os.listdir(folder) == ["new"]
 
 
@@ -266,7 +267,7 @@ def test_a_file_with_several_names_is_written_in_place(path: Path, new: bytes) -
     assert "2 hard links" in written.in_place
     assert path.read_bytes() == other.read_bytes() == new
     assert path.stat().st_ino == inode
-    assert writer._state(written.status) == writer._state(path.stat())
+    assert state(written.status) == state(path.stat())
 
 
 def test_a_file_in_place_that_may_not_grow_keeps_its_content(path: Path, drafts: str) -> None:
@@ -885,7 +886,8 @@ def test_a_file_of_a_lower_layer_is_written_on_an_overlay(
         report(name, b"new")
     print(content("one"), content("two"), sorted(os.listdir(folder)))
     written = write("one", b"newer")
-    print(writer._state(written.status) == writer._state(os.stat("one", dir_fd=folder)))
+    from toolroll.status import state
+    print(state(written.status) == state(os.stat("one", dir_fd=folder)))
     """)
     lines = child(folder, drafts, code, before=namespace, allowed=(0, 1)).splitlines()
     if not lines:

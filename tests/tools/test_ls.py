@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 
 from toolroll.call import Call
 from toolroll.errors import ErrorCode
+from toolroll.status import iso_time
 from toolroll.tool import Outcome
 from toolroll_ls.tool import ls
-from toolroll_ls.tree import BATCH_ENTRIES, Entry, Folder, first, iso_time, readable, share
+from toolroll_ls.tree import BATCH_ENTRIES, Entry, Folder, first, readable, share
 
 if TYPE_CHECKING:
     from tests.conftest import Wire

@@ -1,10 +1,10 @@
 """The answer to a search: its lines, its last line of facts, its structured form; walks nothing by itself."""
 
 import stat
-from time import gmtime, strftime
 
 from toolroll.limits import OUTPUT_CHARS
 from toolroll.paths import quoted, show
+from toolroll.status import iso_time
 from toolroll.tool import Answer
 
 TYPE_CHECKING = False
@@ -80,14 +80,6 @@ def fitted(lines: list[str], most: int) -> list[str]:
         if room < 0:
             return lines[: max(at, 1)]
     return lines
-
-
-def iso_time(time_ns: int) -> str:
-    """A time as ISO 8601 in UTC; empty for one beyond the calendar (file systems take any number)."""
-    try:
-        return strftime("%Y-%m-%dT%H:%M:%SZ", gmtime(time_ns // 1_000_000_000))
-    except (OverflowError, ValueError, OSError):
-        return ""
 
 
 def facts(search: "Search", shown: int, why: str) -> "Iterator[str]":

@@ -10,11 +10,11 @@ import stat
 from errno import EINVAL, ELOOP, ENOENT, ENOTDIR
 from heapq import nsmallest
 from itertools import islice
-from time import gmtime, strftime
 
 from toolroll.errors import ErrorCode, ToolError
 from toolroll.limits import OUTPUT_CHARS
 from toolroll.paths import LIST, STEP, Held, quoted, show
+from toolroll.status import iso_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -450,14 +450,6 @@ def prefix(text: str) -> str:
     """What leads a name so that it becomes a path again, for a directory asked for as `text`."""
     plain = text.rstrip("/")
     return "" if plain == "." else plain + "/"
-
-
-def iso_time(time_ns: int) -> str:
-    """A time as ISO 8601 in UTC; empty for one beyond the calendar (file systems take any number)."""
-    try:
-        return strftime("%Y-%m-%dT%H:%M:%SZ", gmtime(time_ns // 1_000_000_000))
-    except (OverflowError, ValueError, OSError):
-        return ""
 
 
 def _tail(kind: str, size: int) -> str:
