@@ -146,7 +146,7 @@ class Guard:
         return "".join(parts)
 
     def _escape(self, text: str) -> tuple[str, int]:
-        if text.isascii() and not _acts(text):
+        if text.isascii() and (text.isprintable() or not _acts(text)):  # the one for short lines
             return text, 0
         if self._hidden is None:
             self._hidden = _compile_hidden()

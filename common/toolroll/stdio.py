@@ -12,7 +12,7 @@ from _signal import (  # type: ignore[import-not-found]  # signal without its en
     signal,
 )
 from _thread import allocate_lock, start_new_thread
-from time import monotonic
+from time import monotonic, sleep
 
 from toolroll.connection import Cancel, Close, Connection, Send, Start
 from toolroll.errors import ErrorCode, ToolError
@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 
 READ_BYTES = 65_536  # a pipe's whole capacity on Linux
 DRAIN_S = 10.0  # for a slow reader behind the end of input; hosts kill sooner
+LOOK_S, LOOKS = (
+    0.002,
+    25,
+)  # a call that keeps the reader so long is relieved; idle so often: no looks
 PIPE_BYTES = 4_096  # PIPE_BUF: what poll() promises a pipe takes at once when it says writable
 
 
@@ -158,20 +162,20 @@ class Outbox:
 
     def _write_all(self, patient: bool) -> bool:
         while self._waiting:
-            rest = self._write(memoryview(self._waiting[0]), patient)
-            if rest:
+            if rest := self._write(self._waiting[0], patient):
                 self._waiting[0] = bytes(rest)
                 return False
             del self._waiting[0]
         return True
 
-    def _write(self, data: memoryview, patient: bool) -> memoryview:
+    def _write(self, data: "bytes | memoryview", patient: bool) -> "bytes | memoryview":
         """What of `data` is still to be written, which is nothing for the patient."""
         while data:
             if not patient and not self._takes_more():
                 return data
             try:
-                data = data[os.write(self._fd, data if patient else data[:PIPE_BYTES]) :]
+                size = os.write(self._fd, data if patient else data[:PIPE_BYTES])
+                data = memoryview(data)[size:] if size < len(data) else b""
             except BlockingIOError:  # the host made its end of the pipe non-blocking
                 poller(self._fd, writing=True).poll()
             except OSError:  # EPIPE: nobody reads any more
@@ -206,58 +210,95 @@ def read(fd: int) -> bytes:
 
 
 class Server:
-    """One connection being served: the reading thread, up to WORKERS threads of calls, the outbox."""
+    """One connection being served by threads that take turns in reading.
+
+    Who reads also runs what was read, call by call: handing a small call to another thread costs more
+    than the call.  A second thread looks on, and takes over the reading when a call keeps the first one
+    for longer than a look; that one then only runs calls.  So input is read whatever runs, and at most
+    WORKERS calls run at once.
+    """
 
     def __init__(self, connection: Connection, service: Service) -> None:
         self.connection = connection
         self.service = service
-        self._lock = allocate_lock()  # around the connection and the outbox's order
-        self._jobs: SimpleQueue[tuple[Start, Call]] = SimpleQueue()
-        self._workers = 0
-        self._calls: dict[Start, Call] = {}  # running or waiting for a worker
-        self._ending = False
+        self._lock = allocate_lock()  # around the connection, the outbox's order and all below
+        self._calls: dict[Start, Call] = {}  # running or waiting
+        self._waiting: list[tuple[Start, Call]] = []
+        self._running = 0
+        self._begun = 0  # calls so far
+        self._term = 0  # of the thread that reads; the next one has the next
+        self._kept = 0  # which call that thread is running, 0 when it reads
+        self._idle = 0  # threads that wait for the bell, less how often it was rung for them
+        self._watched = False
+        self._bell: SimpleQueue[None] = SimpleQueue()
+        self._ended = False  # the input, at the time behind it
+        self._ended_at = 0.0
         self._status = 0
         self._warmed = False
         self._done: SimpleQueue[None] = SimpleQueue()  # an item for each call that ends by then
         source, sink = claim()
         self._source = source
+        self._poller: select.poll | None = None
         self._outbox = Outbox(sink, lambda: leave(service), service.trace)
         on_signals(service)
 
     def serve(self) -> "NoReturn":
-        """Serve until the input ends and what was read before it is answered.
+        """Serve until the input ends and what was read before it is answered."""
+        self._live(leading=True)
+
+    def _live(self, leading: bool = False) -> "NoReturn":
+        """A thread's life: to look on, to read, to run calls, and so on.
 
         A bug of our own ends the process too, with its traceback: the interpreter's own finish would
         wait for the threads of calls that nobody answers any more.
         """
         try:
-            self._serve()
+            while True:
+                term = 0 if leading else self._look_on()
+                leading = False
+                self._lead(term)
+                while self._run_next(term):
+                    pass
         except BaseException as problem:
             self.service.log.traceback(problem)
-            leave(self.service, 1)
+        leave(self.service, 1)
 
-    def _serve(self) -> "NoReturn":
-        while self._take(read(self._source)):
-            pass
-        self._ending = True
-        self._await_calls(None if self.connection.bare else GRACE_S)
-        with self._lock:
-            self._carry_out(self.connection.abandon())
-        self._await_calls(CANCEL_S)
-        self._outbox.drain(monotonic() + DRAIN_S)
-        leave(self.service, self._status)
+    def _lead(self, term: int) -> None:
+        """Read and run what was read, until another thread has taken over."""
+        while term == self._term:
+            if self._waiting and not self._has_more() and self._run_next(term):
+                continue
+            if self._ended:
+                self._end()
+            self._take(read(self._source))
 
-    def _take(self, data: bytes) -> bool:
-        """Carry out what `data` asks for; False when nothing further is to be read."""
+    def _has_more(self) -> bool:
+        """True when there is something to read, so that reading would not wait."""
+        if self._ended:
+            return False
+        if self._poller is None:
+            self._poller = poller(self._source, writing=False)
+        return bool(self._poller.poll(0))
+
+    def _take(self, data: bytes) -> None:
+        """Carry out what `data` asks for."""
         if self.service.trace is not None and data:
             self.service.trace("in", data)
         with self._lock:
-            going_on = self._carry_out(self.connection.receive(data))
+            if not self._carry_out(self.connection.receive(data)):
+                self._ended, self._ended_at = True, monotonic()
         self._outbox.flush(patient=False)
         if self.connection.listed and not self._warmed:
             self._warmed = True
             _started(self.service.warm)
-        return going_on
+
+    def _end(self) -> "NoReturn":
+        self._await_calls(None if self.connection.bare else self._ended_at + GRACE_S)
+        with self._lock:
+            self._carry_out(self.connection.abandon())
+        self._await_calls(monotonic() + CANCEL_S)
+        self._outbox.drain(monotonic() + DRAIN_S)
+        leave(self.service, self._status)
 
     def _carry_out(self, acts: "Iterable[Act]") -> bool:
         for act in acts:
@@ -272,6 +313,39 @@ class Server:
                 return False
         return True
 
+    # -- taking turns ----------------------------------------------------------------------------
+
+    def _look_on(self) -> int:
+        """Wait until the thread that reads is kept by a call; the term in which we do in its place.
+
+        When nothing has been asked for a while there is nothing to look at until the bell rings.
+        """
+        while True:
+            with self._lock:
+                self._idle += 1
+            self._bell.get()
+            looks, begun, kept = 0, 0, 0
+            while looks < LOOKS:
+                sleep(LOOK_S)
+                with self._lock:
+                    if self._kept and self._kept == kept:
+                        self._term += 1
+                        self._kept = 0
+                        self._watched = False
+                        return self._term
+                    looks = looks + 1 if self._begun == begun else 0
+                    begun, kept = self._begun, self._kept
+                    if looks == LOOKS:
+                        self._watched = False
+
+    def _ring(self) -> None:
+        """Have somebody look on, if a thread is to be had; without one, calls only run in a row."""
+        if self._idle <= 0 and not _started(self._live):
+            return
+        self._idle -= 1
+        self._watched = True
+        self._bell.put(None)
+
     # -- calls -----------------------------------------------------------------------------------
 
     def _begin(self, start: Start) -> None:
@@ -283,13 +357,7 @@ class Server:
         wants = start.token is not None
         call = self.service.make((lambda *what: self._progress(start, *what)) if wants else None)
         self._calls[start] = call
-        self._jobs.put((start, call))
-        if self._workers < min(len(self._calls), WORKERS) and _started(self._work):
-            self._workers += 1
-        if not self._workers:
-            del self._calls[start]
-            self._jobs.get()
-            self._carry_out(self.connection.finish(start, Outcome.of_error(NO_THREAD)))
+        self._waiting.append((start, call))
 
     def _cancel(self, start: Start) -> None:
         call = self._calls.get(start)
@@ -297,14 +365,27 @@ class Server:
             self.service.log("debug", "cancelled", id=start.id)
             call.cancel()
 
-    def _work(self) -> None:
-        """A worker's life: one call after another."""
-        while True:
-            start, call = self._jobs.get()
-            outcome = None if call.cancelled else self._run(start, call)
-            self._answer(lambda: self._finish(start, outcome))  # noqa: B023 - called at once
-            if self._ending:
+    def _run_next(self, term: int) -> bool:
+        """Run the call that waits longest; False when none does, or WORKERS run already."""
+        with self._lock:
+            if not self._waiting or self._running == WORKERS:
+                return False
+            start, call = self._waiting.pop(0)
+            self._running += 1
+            self._begun += 1
+            if term == self._term:
+                self._kept = self._begun
+                if not self._watched:
+                    self._ring()
+        outcome = None if call.cancelled else self._run(start, call)
+        self._answer(lambda: self._finish(start, outcome))
+        with self._lock:
+            self._running -= 1
+            if term == self._term:
+                self._kept = 0
+            if self._ended:
                 self._done.put(None)
+        return True
 
     def _finish(self, start: Start, outcome: Outcome | None) -> "list[Act]":
         del self._calls[start]
@@ -337,21 +418,13 @@ class Server:
         if not going_on:
             leave(self.service, self._status)
 
-    def _await_calls(self, timeout_s: float | None) -> None:
-        """Return when no call runs, or after `timeout_s`, None for no limit."""
-        deadline = None if timeout_s is None else monotonic() + timeout_s
+    def _await_calls(self, deadline: float | None) -> None:
+        """Return when no call runs or waits, or at the deadline, None for no limit."""
         while self._calls:
             try:
                 self._done.get(True, None if deadline is None else max(deadline - monotonic(), 0.0))
             except Empty:
                 return
-
-
-NO_THREAD = ToolError(
-    ErrorCode.EXECUTION_ERROR,
-    "the system gives this server no thread to work on",
-    "Processes or memory are limited here (ulimit -u, ulimit -v)",
-)
 
 
 def _started(work: "Callable[..., object]", *arguments: object) -> bool:

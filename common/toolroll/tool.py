@@ -23,8 +23,8 @@ class Answer:
     """What a tool function returns when a plain text does not say it all.
 
     `facts` go into the last line, in brackets (etag, next offset, what was skipped).  `blocks` are
-    further content blocks (images).  `data` are the fields of the structured form besides `result`;
-    with `results` in it, they stand instead of the text.
+    further content blocks (images).  `data` are the fields of the structured form besides `result`, or
+    makes them when they are wanted; with `results` in it, they stand instead of the text.
     """
 
     __slots__ = ("blocks", "data", "facts", "text")
@@ -33,7 +33,7 @@ class Answer:
         self,
         text: str,
         facts: "Sequence[str]" = (),
-        data: "Mapping[str, Json] | None" = None,
+        data: "Mapping[str, Json] | Callable[[], Mapping[str, Json]] | None" = None,
         blocks: "Sequence[dict[str, Json]]" = (),
     ) -> None:
         self.text = text
@@ -139,6 +139,7 @@ class Tool:
         options: "Sequence[Option]",
         start: "Callable[[dict[str, Json]], None] | None",
         close: "Callable[[], None] | None",
+        status: "Callable[[dict[str, Json]], str] | None",
         warm: "Sequence[str]",
     ) -> None:
         self.function = function
@@ -152,6 +153,7 @@ class Tool:
         self.fields = fields
         self.start = start
         self.close = close
+        self.status = status
         self.warm = warm
         self.annotations = {
             "title": title,
@@ -218,7 +220,8 @@ def _finished(answer: Answer, call: "Call") -> Outcome:
 
 
 def _structured(answer: Answer, text: str, clipped: bool, call: "Call") -> "dict[str, Json]":
-    data: dict[str, Json] = call.guard.clean_value(dict(answer.data))
+    made = answer.data() if callable(answer.data) else answer.data
+    data: dict[str, Json] = call.guard.clean_value(dict(made))
     if clipped:
         data["truncated"] = True
     return data if "results" in data else {"result": text, **data}
@@ -252,6 +255,7 @@ def tool(  # noqa: PLR0913 - a declaration: all by keyword, all but the name opt
     options: "Sequence[Option]" = (),
     start: "Callable[[dict[str, Json]], None] | None" = None,
     close: "Callable[[], None] | None" = None,
+    status: "Callable[[dict[str, Json]], str] | None" = None,
     warm: "Sequence[str]" = (),
 ) -> "Callable[[Function], Tool]":
     """Make a function with annotated parameters a tool.
@@ -261,7 +265,8 @@ def tool(  # noqa: PLR0913 - a declaration: all by keyword, all but the name opt
     `call: Call`.  `fields` are JSON Schemas of the structured form besides `result`; `aliases` other
     names of parameters; `options` the server's own command line; `start` is given the options before
     anything is served and raises ValueError for bad ones; `close` ends what the tool started and must
-    be safe to run in a signal handler.  `warm` names modules that the first call needs: they are imported
+    be safe to run in a signal handler; `status` is given the options too and says in a line of `--help`
+    what is in force here.  `warm` names modules that the first call needs: they are imported
     once tools/list has been answered.
     """
 
@@ -279,6 +284,7 @@ def tool(  # noqa: PLR0913 - a declaration: all by keyword, all but the name opt
             options=options,
             start=start,
             close=close,
+            status=status,
             warm=warm,
         )
 

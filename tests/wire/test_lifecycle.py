@@ -13,6 +13,7 @@ import pytest
 
 from tests.conftest import readable
 from tests.wire.session import PATIENCE_S, Ear, Heard, Process
+from toolroll.limits import WORKERS
 
 Json = Any
 
@@ -202,6 +203,46 @@ def test_an_answer_that_is_no_json_is_a_bug_of_the_tool_and_answered(tmp_path: P
         assert texts[0].startswith("Error [INTERNAL_ERROR]")
         assert texts[1] == "on"
         assert "Traceback" in peer.aside()
+
+
+# -- taking turns ----------------------------------------------------------------------------------------
+
+
+def test_calls_that_came_together_run_side_by_side(tmp_path: Path) -> None:
+    with Process((*PEER, "--rate", "off"), tmp_path) as peer:
+        holding = [do(key, "hold", text="gate") for key in range(WORKERS - 1)]
+        peer.say(b"".join(holding) + do(99, "unlock", text="gate"))
+        heard = [peer.hear() for _ in range(WORKERS)]
+        assert {one.value["id"] for one in heard if one} == {*range(WORKERS - 1), 99}
+
+
+def test_a_call_past_the_workers_waits_for_one_of_them_while_input_is_read(tmp_path: Path) -> None:
+    with Process((*PEER, "--rate", "off"), tmp_path) as peer:
+        for key in range(WORKERS):
+            peer.say(do(key, "hold", token=key, text=f"gate {key}"))
+            assert peer.hear()  # it holds
+        peer.say(do(20, "echo", text="at last") + message(21, "tools/list"))
+        heard = peer.hear()
+        assert heard is not None
+        assert heard.value["id"] == 21
+        note = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 3}}
+        peer.say(json.dumps(note).encode() + b"\n")
+        assert text_of(peer.hear()) == "at last"
+
+
+def test_threads_that_were_kept_by_calls_are_used_again(tmp_path: Path) -> None:
+    with Process((*PEER, "--rate", "off"), tmp_path) as peer:
+        for turn in range(30):
+            gate = f"gate {turn}"
+            peer.say(do(f"held {turn}", "hold", text=gate))
+            peer.say(b"".join(do(f"{turn}.{key}", "echo", text="x") for key in range(5)))
+            answered = [peer.hear() for _ in range(5)]
+            assert {one.value["id"] for one in answered if one} == {f"{turn}.{k}" for k in range(5)}
+            peer.say(do(f"opens {turn}", "unlock", text=gate))
+            both = [peer.hear(), peer.hear()]
+            assert {one.value["id"] for one in both if one} == {f"held {turn}", f"opens {turn}"}
+        if os.path.isdir("/proc/self/task"):
+            assert len(os.listdir(f"/proc/{peer.child.pid}/task")) <= 6
 
 
 # -- ends ------------------------------------------------------------------------------------------------

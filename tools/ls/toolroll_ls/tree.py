@@ -124,11 +124,13 @@ class Folder:
 
 
 class Listing:
-    """A listing ready to be answered: the text, the facts of its last line, the structured fields."""
+    """A listing ready to be answered: the text, the facts of its last line, what makes the structured form."""
 
     __slots__ = ("data", "facts", "text")
 
-    def __init__(self, text: str, facts: "list[str]", data: "dict[str, Json]") -> None:
+    def __init__(
+        self, text: str, facts: "list[str]", data: "Callable[[], dict[str, Json]]"
+    ) -> None:
         self.text = text
         self.facts = facts
         self.data = data
@@ -150,14 +152,18 @@ def listing(
     shown, total = counts(top)
     why = f"limit {limit}" if fitting == limit else f"{most} characters"
     facts = list(_facts(scan, shown, total, why))
-    data: dict[str, Json] = {"results": list(results(top, prefix(start.text))), "total": total}
+    return Listing(text, facts, lambda: _data(scan, top, prefix(start.text), shown, total))
+
+
+def _data(scan: "Scan", top: "Folder", before: str, shown: int, total: int) -> "dict[str, Json]":
+    data: dict[str, Json] = {"results": list(results(top, before)), "total": total}
     if shown < total:
         data["truncated"] = True
     if skipped := {reason: count for reason, count in scan.skipped.items() if count}:
         data["skipped"] = skipped
     if scan.incomplete:
         data["incomplete"] = True
-    return Listing(text, facts, data)
+    return data
 
 
 def _facts(scan: "Scan", shown: int, total: int, why: str) -> "Iterator[str]":
@@ -362,6 +368,8 @@ def is_below(path: str, folder: str) -> bool:
 
 def first(names: "Sequence[str]", most: int, check: "Callable[[], None]") -> list[str]:
     """The first `most` of `names` in natural order: a2 before a10, capitals among small letters."""
+    if not names:
+        return []
     return [name for _, name in nsmallest(most, zip(_keys(names, check), names, strict=True))]
 
 
