@@ -38,11 +38,12 @@ try:
 
     scan: "Callable[[str, int], tuple[Json, int]]" = make_scanner(_Grammar())  # type: ignore[arg-type]  # typeshed's guess
 
+    _encode = make_encoder(
+        None, _default, encode_basestring_ascii, None, ":", ",", False, False, False
+    )
+
     def _chunks(value: "Json") -> "Iterable[str]":
-        encode = make_encoder(
-            None, _default, encode_basestring_ascii, None, ":", ",", False, False, False
-        )
-        return encode(value, 0)  # type: ignore[no-any-return]  # typeshed does not know the C encoder
+        return _encode(value, 0)  # type: ignore[no-any-return]  # typeshed does not know the C encoder
 
 except ImportError:  # PyPy and builds without the C accelerator
     import json

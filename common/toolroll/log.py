@@ -19,12 +19,13 @@ LEVELS = ("debug", "info", "warning", "error", "off")
 class Log:
     """Events on stderr from `level` upwards; a line that cannot be written is dropped, never waited for."""
 
-    __slots__ = ("_from", "mask", "name")
+    __slots__ = ("_from", "detailed", "mask", "name")
 
     def __init__(self, name: str, level: str, mask: "Callable[[str], str]") -> None:
         self.name = name
         self.mask = mask
         self._from = LEVELS.index(level)
+        self.detailed = level == LEVELS[0]  # to be asked before what is only said then is gathered
 
     def __call__(self, level: str, event: str, **values: object) -> None:
         """Write one event as `time name level event key=value ...`."""

@@ -349,7 +349,8 @@ class Server:
     # -- calls -----------------------------------------------------------------------------------
 
     def _begin(self, start: Start) -> None:
-        self.service.log("debug", "received", id=start.id)
+        if self.service.log.detailed:
+            self.service.log("debug", "received", id=start.id)
         wait_s = self.service.admit()
         if wait_s:
             self._carry_out(self.connection.finish(start, _too_fast(wait_s)))
@@ -404,8 +405,9 @@ class Server:
         except BaseException as problem:  # a bug in a tool never ends the server
             self.service.log.traceback(problem)
             outcome = Outcome.of_error(BUG)
-        taken_ms = round((monotonic() - began) * 1000, 3)
-        self.service.log("debug", "sent", id=start.id, ms=taken_ms, code=outcome.code or "ok")
+        if self.service.log.detailed:
+            taken_ms = round((monotonic() - began) * 1000, 3)
+            self.service.log("debug", "sent", id=start.id, ms=taken_ms, code=outcome.code or "ok")
         return outcome
 
     def _progress(self, start: Start, done: float, total: float | None, message: str) -> None:
