@@ -12,11 +12,12 @@ from toolroll.paths import Held, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable
     from typing import Self
 
     from toolroll.call import Call
     from toolroll.paths import Parent, Roots
+    from toolroll.writer import Chunks
 
 ABSENT = "absent"
 """The if_match of a file that must not exist."""
@@ -36,10 +37,11 @@ class Target:
     __slots__ = (
         "_call",
         "_create",
+        "_etag",
+        "_latest",
         "_parent",
         "_place",
         "data",
-        "etag",
         "in_place",
         "path",
         "status",
@@ -49,10 +51,11 @@ class Target:
         self.path = path
         self.data = b""
         self.status: os.stat_result | None = None
-        self.etag = ""
         self.in_place = ""
         self._call = call
         self._create = create
+        self._etag = ""
+        self._latest: tuple[os.stat_result, Chunks] = NOWHERE, ()
         self._parent: Parent | None = None
         self._place: writer.Directory | None = None
 
@@ -100,7 +103,14 @@ class Target:
             self.data, self.status = textfile.read(fd, self.path)
         finally:
             os.close(fd)
-        self.etag = textfile.etag(self.status, self.data)
+        self._latest = self.status, (self.data,)
+
+    @property
+    def etag(self) -> str:
+        """The etag of the file as it was read or, behind `write`, as it was written."""
+        if not self._etag:
+            self._etag = textfile.etag(*self._latest)
+        return self._etag
 
     def matches(self, if_match: str) -> bool:
         """True when the file is (still) the one that `if_match` names, ABSENT for none.
@@ -112,8 +122,8 @@ class Target:
         matches = textfile.matches(if_match, self.status or NOWHERE, self.data)
         return matches and self.status is not None
 
-    def write(self, chunks: "Sequence[bytes | memoryview]") -> None:
-        """Make `chunks` the file's content; `etag` is then the new one, `in_place` why not atomic.
+    def write(self, chunks: "Chunks") -> None:
+        """Make `chunks` the file's content; `in_place` then says why not atomically, if so.
 
         Raises: ToolError of `writer.write`; nothing is changed then.
         """
@@ -122,15 +132,15 @@ class Target:
             written = self._written(self._parent, self._place, chunks)
         else:
             written = self._written_in_new_directories(chunks)
-        self.etag = textfile.etag(written.status, chunks)
+        self._latest, self._etag = (written.status, chunks), ""
         self.in_place = written.in_place
 
     def _written(
-        self, parent: "Parent", place: writer.Directory, chunks: "Sequence[bytes | memoryview]"
+        self, parent: "Parent", place: writer.Directory, chunks: "Chunks"
     ) -> writer.Written:
         return writer.write(place, parent.name, chunks, expect=self.status, shown=self.path)
 
-    def _written_in_new_directories(self, chunks: "Sequence[bytes | memoryview]") -> writer.Written:
+    def _written_in_new_directories(self, chunks: "Chunks") -> writer.Written:
         """Nothing was there; what was made for the file goes again when it cannot be written."""
         missing = _missing(self.path, self._call.roots)
         with missing:
@@ -186,13 +196,14 @@ def _moved(path: str, why: str) -> ToolError:
     return ToolError(ErrorCode.CONFLICT, message, "Nothing was changed. Call again")
 
 
-def refuse_markers(new: str, text: str, parameter: str) -> None:
+def refuse_markers(new: str, text: "Callable[[], str]", parameter: str) -> None:
     """Return unless new text holds a `[REDACTED:NAME]` that would overwrite the value it stands for.
 
+    `text` gives the whole text of the file, and is only asked when there is any.
     Raises: ToolError INVALID_PARAMS.
     """
     named = markers(new)
-    names = sorted(named - markers(text)) if named else []
+    names = sorted(named - markers(text())) if named else []
     if names:
         raise ToolError(
             ErrorCode.INVALID_PARAMS,

@@ -12,9 +12,14 @@ if TYPE_CHECKING:
     Span = tuple[int, int, str]
 
 CONTEXT_LINES = 3
+"""Whole lines above and below a span that are looked at, so that the others need not be there."""
+
 DIFF_LINES = 60
 SHOWN_CHARS = 400
 """Longest line shown whole: DIFF_LINES of them stay below the limit of an answer."""
+
+BLOCK_CHARS = 1 << 16
+"""Compared at once: slices of this size stay in the cache."""
 
 MATCHED_LINES = 2_000
 """Changed lines up to which they are matched with each other: `difflib` is quadratic."""
@@ -47,7 +52,7 @@ class _Change:
 def between(old: str, new: str) -> "list[Span]":
     """The spans that make `new` of `old`: one, or several where the changed part is small enough."""
     start = _common(old, new)
-    end = _common(old[start:][::-1], new[start:][::-1])
+    end = _common_end(old, new, min(len(old), len(new)) - start)
     first = old.rfind("\n", 0, start) + 1
     last, last_new = len(old) - end, len(new) - end
     line_end = old.find("\n", last)
@@ -78,26 +83,38 @@ def _with_ends(lines: list[str]) -> list[str]:
 
 
 def _common(one: str, other: str) -> int:
-    """How many characters both texts begin with alike; by halves, as comparing slices is fast."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
+    """How many characters both texts begin with alike; by blocks, as comparing slices is fast."""
+    count, step, most = 0, BLOCK_CHARS, min(len(one), len(other))
+    while step:
+        at = count + step
+        if at <= most and one[count:at] == other[count:at]:
+            count = at
         else:
-            high = middle - 1
-    return low
+            step //= 2
+    return count
 
 
-def unified(text: str, spans: "Sequence[Span]", clean: "Clean" = str) -> Diff:
+def _common_end(one: str, other: str, most: int) -> int:
+    """How many characters, at most `most`, both texts end with alike."""
+    count, step = 0, BLOCK_CHARS
+    while step:
+        end, other_end = len(one) - count, len(other) - count
+        if count + step <= most and one[end - step : end] == other[other_end - step : other_end]:
+            count += step
+        else:
+            step //= 2
+    return count
+
+
+def unified(text: str, spans: "Sequence[Span]", clean: "Clean" = str, above: int = 0) -> Diff:
     """The diff of `text` for `spans`, in lines that end with LF (a CR before it is not shown).
 
-    Long lines are `clipped` around their change.
+    `above` says how many lines there are before `text`.  Long lines are `clipped` around their change.
     """
     added = removed = 0
     shown: list[str] = []
     left_out = 0
-    for hunk in _hunks(_changes(text, spans)):
+    for hunk in _hunks(_changes(text, spans, above)):
         if len(shown) < DIFF_LINES:
             shown += _hunk_lines(text, hunk, added - removed, clean)
         else:
@@ -166,8 +183,8 @@ def clipped(line: str, at: int, clean: "Clean") -> str:
     return f"{before}{line[start:end]}{behind}"
 
 
-def _changes(text: str, spans: "Sequence[Span]") -> "Iterator[_Change]":
-    line, counted = 0, 0  # lines of `text` before the position `counted`
+def _changes(text: str, spans: "Sequence[Span]", above: int) -> "Iterator[_Change]":
+    line, counted = above, 0  # lines before the position `counted` of `text`
     for group in _groups(text, spans):
         first = text.rfind("\n", 0, group[0][0]) + 1
         last = _line_end(text, group[-1][1])

@@ -35,10 +35,10 @@ class Encoding:
     def __repr__(self) -> str:
         return f"Encoding({self.name})"
 
-    def decode(self, data: bytes) -> str:
-        """The text of a whole file, without BOM and without its `remainder`."""
-        end = len(data) - len(self.remainder(data))
-        return str(memoryview(data)[len(self.bom) : end], self._codec, self._errors)
+    def decode(self, data: bytes, start: int = 0, end: int | None = None) -> str:
+        """The text of a file, or of its bytes `start` to `end`, without BOM and without `remainder`."""
+        text = memoryview(data)[: len(data) - len(self.remainder(data))]
+        return str(text[max(start, len(self.bom)) : end], self._codec, self._errors)
 
     def encode(self, text: str) -> bytes:
         """The bytes behind text that `decode` gave, or behind any part of it; without BOM."""
@@ -132,12 +132,14 @@ def _cannot_hold(text: str, at: int, holder: str, parameter: str) -> ToolError:
     )
 
 
-def byte_offsets(text: str, positions: "Iterable[int]", encoding: Encoding) -> list[int]:
-    """Where in the file each of the ascending `positions` in its text lies, BOM included."""
+def byte_offsets(
+    text: str, positions: "Iterable[int]", encoding: Encoding, start: int
+) -> list[int]:
+    """Where in the file each of the ascending `positions` lies in the text that begins at `start`."""
     if text.isascii() and encoding in (UTF8, UTF8_BOM, LATIN1):
-        return [len(encoding.bom) + position for position in positions]
+        return [start + position for position in positions]
     offsets = []
-    offset, done = len(encoding.bom), 0
+    offset, done = start, 0
     for position in positions:
         offset += len(encoding.encode(text[done:position]))
         done = position
@@ -147,9 +149,11 @@ def byte_offsets(text: str, positions: "Iterable[int]", encoding: Encoding) -> l
 
 def line_ends(text: str) -> str:
     """What ends the lines: LF, CR LF, "mixed" for both, CR when there is no LF, "" for nothing."""
+    if "\r" not in text:  # a count takes ten times as long
+        return "\n" if "\n" in text else ""
     feeds, pairs = text.count("\n"), text.count("\r\n")
     if not feeds:
-        return "\r" if "\r" in text else ""
+        return "\r"
     if not pairs:
         return "\n"
     return "\r\n" if pairs == feeds else "mixed"
@@ -165,7 +169,8 @@ def line_end_at(text: str, position: int) -> str:
 
 def with_line_end(text: str, line_end: str) -> str:
     """`text` with each LF and CR LF in it written as `line_end`."""
-    return text.replace("\r\n", "\n").replace("\n", line_end)
+    plain = text.replace("\r\n", "\n") if "\r" in text else text
+    return plain.replace("\n", line_end)
 
 
 def line_number(text: str, position: int) -> int:

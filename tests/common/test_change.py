@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import open_descriptors
+from toolroll import textfile
 from toolroll.call import Call
 from toolroll.change import ABSENT, Target
 from toolroll.errors import ErrorCode, ToolError
@@ -29,6 +30,17 @@ def test_directories_are_made_by_writing(tmp_path: Path, make_call: MakeCall) ->
         assert not (tmp_path / "a").exists()
         target.write((b"new",))
     assert (tmp_path / "a/b/file").read_bytes() == b"new"
+
+
+def test_an_etag_is_that_of_what_was_read_and_then_of_what_was_written(
+    tmp_path: Path, make_call: MakeCall
+) -> None:
+    (tmp_path / "file").write_bytes(b"old")
+    with Target("file", make_call(tmp_path)) as target:
+        assert target.status is not None
+        assert target.etag == textfile.etag(target.status, b"old")
+        target.write((b"ne", memoryview(b"w")))
+    assert target.etag == textfile.etag((tmp_path / "file").stat(), b"new")
 
 
 @pytest.fixture

@@ -77,6 +77,16 @@ def test_patch_applies_the_diff(
     assert file.read_text() == new
 
 
+@pytest.mark.parametrize("new", ["", "x", "y\n" * 40_000])
+def test_long_texts_differ_only_where_they_were_changed(new: str) -> None:
+    head, tail = "a\nb\n" * 50_000, "c\nd\n" * 50_000
+    old = head + "x\n" + tail
+    spans = between(old, head + new + tail)
+    assert applied(old, spans) == head + new + tail
+    assert spans[0][0] == len(head)
+    assert spans[-1][1] <= len(head) + 4
+
+
 def test_a_long_diff_is_cut_and_says_so() -> None:
     old = "".join(f"{number}\n" for number in range(1000))
     new = "".join(f"{number if number % 20 else 'x'}\n" for number in range(1000))

@@ -50,12 +50,13 @@ def test_an_edit_and_its_inverse_restore_every_byte(data: bytes, draw: st.DataOb
     text = encoding.decode(data)
     start = draw.draw(st.integers(0, len(text)))
     end = draw.draw(st.integers(start, len(text)))
-    first, last = textfile.byte_offsets(text, (start, end), encoding)
+    begin = len(encoding.bom)
+    first, last = textfile.byte_offsets(text, (start, end), encoding, begin)
     new = draw.draw(st.text(st.characters(codec="ascii", exclude_characters="\0"), min_size=1))
     edited = data[:first] + textfile.encode_new(new, encoding, "new_string") + data[last:]
     shown = encoding.decode(edited)
     assert shown == text[:start] + new + text[end:]
-    first, last = textfile.byte_offsets(shown, (start, start + len(new)), encoding)
+    first, last = textfile.byte_offsets(shown, (start, start + len(new)), encoding, begin)
     assert edited[:first] + encoding.encode(text[start:end]) + edited[last:] == data
 
 
@@ -64,7 +65,7 @@ def test_an_edit_and_its_inverse_restore_every_byte(data: bytes, draw: st.DataOb
 def test_every_position_has_the_offset_of_the_bytes_before_it(data: bytes) -> None:
     encoding = encoding_of(data)
     text = encoding.decode(data)
-    offsets = textfile.byte_offsets(text, range(len(text) + 1), encoding)
+    offsets = textfile.byte_offsets(text, range(len(text) + 1), encoding, len(encoding.bom))
     for position, offset in enumerate(offsets):
         assert data[:offset] == encoding.bom + encoding.encode(text[:position])
     assert offsets[-1] == len(data) - len(encoding.remainder(data))

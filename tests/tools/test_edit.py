@@ -13,10 +13,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import ERAS, Wire
+from toolroll import textfile
 from toolroll.call import Call
+from toolroll.diff import unified
 from toolroll.tool import Outcome
-from toolroll_edit.match import apart, occurrences
-from toolroll_edit.splice import MATCHES
+from toolroll_edit.match import occurrences
+from toolroll_edit.part import part_with
+from toolroll_edit.splice import COUNTED_CHARS, MATCHES
 from toolroll_edit.tool import edit as declared
 
 Edit = Callable[..., Outcome]
@@ -51,6 +54,14 @@ def test_one_occurrence_is_replaced(edit: Edit, file: Path) -> None:
     assert done.text.startswith("Edited 'a.txt': 1 replacement, lines 2-3 (+2 -1), etag ")
     assert "-two\n+2\n+2b" in done.text
     assert done.structured["added"] == 2
+
+
+def test_a_place_far_down_is_told_by_its_own_lines(edit: Edit, file: Path) -> None:
+    file.write_text("".join(f"line {number}\n" for number in range(1, 1_001)))
+    done = edit(old_string="line 500\nline 501\n", new_string="x\ny\nz\n")
+    assert "1 replacement, lines 500-502 (+3 -2)" in done.text
+    assert "@@ -497,8 +497,9 @@\n line 497\n" in done.text
+    assert done.text.endswith("\n line 504")
 
 
 def test_two_occurrences_are_refused_with_their_lines(edit: Edit, file: Path) -> None:
@@ -180,7 +191,71 @@ def test_occurrences_in_crlf_text_are_those_of_lf_text(text: str, wanted: str) -
     assert [text[:start].count("\n") for start, _ in plain] == [
         text.replace("\n", "\r\n")[:start].count("\n") for start, _ in found
     ]
-    assert text.count(wanted) == len(apart(plain))
+    assert text.count(wanted) == len(list(occurrences(text, wanted, overlapping=False)))
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted", "found"),
+    [
+        ("a\r\nb\nc", "a\nb\nc", [(0, 6)]),
+        ("a\nb\r\nc", "a\nb\nc", [(0, 6)]),
+        ("a\r\r\nb", "\nb", [(2, 5)]),
+        ("a\r\r\nb", "a\nb", []),
+        ("\r\n\r\n\r\n", "\n\n", [(0, 4), (2, 6)]),
+        ("a\r\nb\r\n", "a\nb\r", []),
+        ("a\r\nb\rc", "a\nb\rc", [(0, 6)]),
+    ],
+)
+def test_line_ends_are_found_whole_or_not_at_all(
+    text: str, wanted: str, found: list[tuple[int, int]]
+) -> None:
+    assert list(occurrences(text, wanted)) == found
+
+
+# Few kinds, so that texts occur again; stray and cut bytes beside those that only look like them.
+PIECES = [b"a", b"bb", b"\n", b"\n", b"\r\n", b"\r", "\u00e9".encode(), b"\xc3", b"\xa9", b"\xff"]
+BODIES = st.lists(st.sampled_from(PIECES), min_size=20, max_size=60).map(b"".join)
+FILES = st.one_of(
+    st.builds(bytes.__add__, st.sampled_from([b"", b"\xef\xbb\xbf"]), BODIES),
+    BODIES.map(lambda data: b"\xff\xfe" + data.decode("latin-1").encode("utf-16-le")),
+    BODIES.map(lambda data: b"\xfe\xff" + data.decode("latin-1").encode("utf-16-be") + b"x"),
+)
+
+
+@given(FILES, st.data())
+@settings(deadline=None, max_examples=150)
+def test_a_part_of_a_file_is_as_good_as_the_whole(data: bytes, draw: st.DataObject) -> None:
+    """The same is found in it, at the same bytes, lines and line ends, and its diffs are the same."""
+    encoding = textfile.detect(data)
+    assert encoding is not None
+    text = encoding.decode(data)
+    start = draw.draw(st.integers(0, len(text)))
+    taken = text[start : start + draw.draw(st.integers(1, 8))]
+    others = st.text(st.sampled_from("ab\n\r\u00e9\u20ac\udca9\ud800"), min_size=1, max_size=4)
+    near = st.sampled_from([taken, taken.replace("\r\n", "\n")])
+    wanted = draw.draw(near | others) or draw.draw(others)
+    part = part_with(wanted, data, encoding)
+    found, whole = (list(occurrences(one, wanted)) for one in (part.text, text))
+    for here, there in zip(zip(*found, strict=True), zip(*whole, strict=True), strict=True):
+        at = textfile.byte_offsets(part.text, here, encoding, part.start)
+        assert at == textfile.byte_offsets(text, there, encoding, len(encoding.bom))
+    lines = [part.above + textfile.line_number(part.text, start) for start, _ in found]
+    assert lines == [textfile.line_number(text, start) for start, _ in whole]
+    new = draw.draw(others)
+    for one, other in zip(found, whole, strict=True):
+        diff = unified(part.text, [(*one, new)], above=part.above)
+        assert diff.text == unified(text, [(*other, new)]).text
+        ends = [textfile.line_end_at(*it) for it in ((part.text, one[0]), (text, other[0]))]
+        assert ends[0] == ends[1]
+
+
+def test_a_part_of_a_large_file_is_small() -> None:
+    data = b"".join(b"line %d\n" % number for number in range(1_000))
+    part = part_with("line 500\n", data, textfile.UTF8)
+    assert part.text.count("\n") < 20
+    assert part.above > 490
+    data = data.replace(b"\n", b"\r\n")
+    assert part_with("500\nline 501", data, textfile.UTF8).text.count("\n") < 20
 
 
 # -- creation ---------------------------------------------------------------------------------------
@@ -247,7 +322,7 @@ def test_a_marker_never_overwrites_the_value_it_stands_for(edit: Edit, file: Pat
 
 
 def test_a_marker_that_the_file_holds_literally_may_be_written(edit: Edit, file: Path) -> None:
-    file.write_bytes(b"log = [REDACTED:API_KEY]\n")
+    file.write_bytes(b"log =\n" + b"\n" * 20 + b"[REDACTED:API_KEY]\n")
     assert not edit(old_string="log =", new_string="logs = [REDACTED:API_KEY] #").failed
 
 
@@ -416,6 +491,16 @@ def test_more_matches_than_are_held_are_too_large(edit: Edit, file: Path) -> Non
     assert "more than 100,000 times" in done.text
     assert "more than 100,000" in edit(old_string=" ", new_string="").text
     assert file.stat().st_size == 2 * (MATCHES + 1)
+
+
+def test_long_texts_that_overlap_are_counted_up_to_a_limit(edit: Edit, file: Path) -> None:
+    """To count all of them would take the product of both lengths, with the lock in hand."""
+    file.write_text("a" * 30_000)
+    done = edit(old_string="a" * 10_000, new_string="b")
+    assert done.code == "MULTIPLE_MATCHES"
+    assert f"occurs more than {COUNTED_CHARS // 10_000 + 1:,} times" in done.text
+    assert not edit(old_string="a" * 10_000, new_string="b", replace_all=True).failed
+    assert file.read_text() == "bbb"
 
 
 def test_a_large_file_that_is_not_ascii_is_searched_in_part_and_that_is_said(

@@ -2,18 +2,18 @@
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import re
     from collections.abc import Iterator
 
-NEWLINE = r"(?:\r\n|(?<!\r)\n)"
-"""A line end of either kind, never the second half of one."""
 
+def occurrences(text: str, wanted: str, overlapping: bool = True) -> "Iterator[tuple[int, int]]":
+    """Start and end of every occurrence in ascending order; or of those that replacing all takes.
 
-def occurrences(text: str, wanted: str) -> "Iterator[tuple[int, int]]":
-    """Start and end of every occurrence, overlapping ones too, in ascending order."""
-    if "\n" in wanted and ("\r\n" in text or "\r\n" in wanted):
-        return _by_pattern(text, _pattern(wanted))
-    return _literal(text, wanted)
+    A line end is found whole or not at all, where `wanted` has any.
+    """
+    if "\n" not in wanted or ("\r\n" not in text and "\r\n" not in wanted):
+        return _literal(text, wanted, overlapping)
+    plain, wanted = (one.replace("\r\n", "\n") for one in (text, wanted))
+    return _moved(_literal(plain, wanted, overlapping), plain, text)
 
 
 def is_sole(text: str, wanted: str) -> bool:
@@ -22,31 +22,28 @@ def is_sole(text: str, wanted: str) -> bool:
     return next(found, None) is not None and next(found, None) is None
 
 
-def apart(found: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The occurrences that replacing all of them from left to right takes: none overlaps another."""
-    chosen: list[tuple[int, int]] = []
-    for start, end in found:
-        if not chosen or start >= chosen[-1][1]:
-            chosen.append((start, end))
-    return chosen
-
-
-def _literal(text: str, wanted: str) -> "Iterator[tuple[int, int]]":
+def _literal(text: str, wanted: str, overlapping: bool) -> "Iterator[tuple[int, int]]":
+    step = 1 if overlapping else len(wanted)
     at = text.find(wanted)
     while at >= 0:
         yield at, at + len(wanted)
-        at = text.find(wanted, at + 1)
+        at = text.find(wanted, at + step)
 
 
-def _pattern(wanted: str) -> "re.Pattern[str]":
-    import re
+def _moved(
+    spans: "Iterator[tuple[int, int]]", plain: str, text: str
+) -> "Iterator[tuple[int, int]]":
+    """The same places in `text`, whose lines differ from those of `plain` in their ends only."""
+    from bisect import bisect_right
 
-    lines = wanted.replace("\r\n", "\n").split("\n")
-    return re.compile(NEWLINE.join(map(re.escape, lines)))
+    starts, moved = _line_starts(plain), _line_starts(text)
+    for span in spans:
+        lines = [bisect_right(starts, at) - 1 for at in span]
+        start, end = (at - starts[line] + moved[line] for at, line in zip(span, lines, strict=True))
+        yield start, end
 
 
-def _by_pattern(text: str, pattern: "re.Pattern[str]") -> "Iterator[tuple[int, int]]":
-    found = pattern.search(text)
-    while found is not None:
-        yield found.span()
-        found = pattern.search(text, found.start() + 1)
+def _line_starts(text: str) -> list[int]:
+    from itertools import accumulate
+
+    return [0, *accumulate(len(line) + 1 for line in text.split("\n")[:-1])]

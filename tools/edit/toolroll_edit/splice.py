@@ -6,7 +6,8 @@ from toolroll.errors import ErrorCode, ToolError
 from toolroll.paths import quoted
 from toolroll.tool import Answer
 from toolroll_edit import nearest
-from toolroll_edit.match import apart, occurrences
+from toolroll_edit.match import occurrences
+from toolroll_edit.part import Part, part_with
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ LISTED = 20
 MATCHES = 100_000
 """Most occurrences that are counted or replaced: each takes some 400 bytes until it is written."""
 
+COUNTED_CHARS = 50_000_000
+"""Characters of occurrences that are counted, which may overlap: some 0.1 s."""
+
 CHECKED = 1_000
 """Occurrences after which it is asked whether the call is still wanted."""
 
@@ -32,7 +36,7 @@ def create(file_path: str, content: str, if_match: str | None, call: "Call") -> 
             "a new file has no etag, so if_match cannot be given with an empty old_string",
             "Leave if_match out, or give the text to replace in old_string",
         )
-    refuse_markers(content, "", "new_string")
+    refuse_markers(content, str, "new_string")
     data = textfile.encode_new(content, textfile.UTF8, "new_string")
     with Target(file_path, call, create=True) as target:
         if target.status is not None:
@@ -55,64 +59,70 @@ def replace(
 ) -> Answer:
     """The answer to an edit of an existing file."""
     with Target(file_path, call) as target:
-        encoding = textfile.detect(target.data)
-        if encoding is None:
-            raise ToolError(
-                ErrorCode.BINARY_FILE,
-                f"{quoted(file_path)} is binary: it holds NUL bytes",
-                "Edit changes text files only",
-            )
-        text = encoding.decode(target.data)
+        encoding = _encoding(target)
+        refuse_markers(new, lambda: encoding.decode(target.data), "new_string")
         current = if_match is None or target.matches(if_match)
-        found = _chosen(file_path, text, old, new, everywhere, call) if current else []
-        spans = _spans(text, found, new)
+        part = part_with(old, target.data, encoding)
+        found = _chosen(file_path, part, old, everywhere, call) if current else []
+        spans = _spans(part.text, found, new)
         if spans:
-            target.write(_chunks(target.data, text, spans, encoding))
+            target.write(_chunks(target.data, part, spans, encoding))
     # To find out what was meant takes its time: only now, when others may write again.
     if not current:
+        text = encoding.decode(target.data)
         raise nearest.conflict(file_path, text, old, f"{if_match}", target.etag, call)
     if not found:
-        raise nearest.no_match(file_path, text, old, new, call)
-    return _edited(target, text, spans, call) if spans else _unchanged(target)
+        raise nearest.no_match(file_path, encoding.decode(target.data), old, new, call)
+    return _edited(target, part, spans, call) if spans else _unchanged(target)
+
+
+def _encoding(target: Target) -> "Encoding":
+    """Raises: ToolError BINARY_FILE."""
+    encoding = textfile.detect(target.data)
+    if encoding is None:
+        raise ToolError(
+            ErrorCode.BINARY_FILE,
+            f"{quoted(target.path)} is binary: it holds NUL bytes",
+            "Edit changes only files without any, also where View shows their text",
+        )
+    return encoding
 
 
 def _chosen(
-    file_path: str, text: str, old: str, new: str, everywhere: bool, call: "Call"
+    file_path: str, part: Part, old: str, everywhere: bool, call: "Call"
 ) -> list[tuple[int, int]]:
-    """The places to replace, if any.  Raises: ToolError MULTIPLE_MATCHES, TOO_LARGE, INVALID_PARAMS."""
-    refuse_markers(new, text, "new_string")
+    """The places to replace, if any.  Raises: ToolError MULTIPLE_MATCHES, TOO_LARGE."""
+    most = MATCHES if everywhere else min(MATCHES, COUNTED_CHARS // len(old) + 1)
     found: list[tuple[int, int]] = []
-    for place in occurrences(text, old):
+    for place in occurrences(part.text, old, overlapping=not everywhere):
         found.append(place)
-        if len(found) > MATCHES:
+        if len(found) > most:
             break
         if not len(found) % CHECKED:
             call.check()
-    if len(found) <= 1:
-        return found
-    count = f"more than {MATCHES:,}" if len(found) > MATCHES else f"{len(found)}"
-    if not everywhere:
+    count = f"more than {most:,}" if len(found) > most else f"{len(found)}"
+    if len(found) > 1 and not everywhere:
         raise ToolError(
             ErrorCode.MULTIPLE_MATCHES,
             f"old_string occurs {count} times in {quoted(file_path)} "
-            f"(lines {_numbers(text, found)})",
+            f"(lines {_numbers(part, found)})",
             "Add surrounding lines, or set replace_all",
         )
-    if len(found) > MATCHES:
+    if len(found) > most:
         raise ToolError(
             ErrorCode.TOO_LARGE,
             f"old_string occurs {count} times in {quoted(file_path)}, above what is replaced at once",
             "Nothing was changed. Give a longer old_string, or use a program such as sed",
         )
-    return apart(found)
+    return found
 
 
-def _numbers(text: str, found: list[tuple[int, int]]) -> str:
+def _numbers(part: Part, found: list[tuple[int, int]]) -> str:
     """The lines of the first few places."""
     numbers: list[int] = []
-    line, counted = 1, 0
+    line, counted = part.above + 1, 0
     for start, _ in found:
-        line += text.count("\n", counted, start)
+        line += part.text.count("\n", counted, start)
         counted = start
         if line in numbers[-1:]:
             continue
@@ -135,11 +145,11 @@ def _spans(text: str, found: list[tuple[int, int]], new: str) -> "list[Span]":
 
 
 def _chunks(
-    data: bytes, text: str, spans: "list[Span]", encoding: "Encoding"
+    data: bytes, part: Part, spans: "list[Span]", encoding: "Encoding"
 ) -> list[bytes | memoryview]:
     """The new file: untouched slices of the old bytes, and the new texts between them."""
     positions = [position for start, end, _ in spans for position in (start, end)]
-    offsets = iter(textfile.byte_offsets(text, positions, encoding))
+    offsets = iter(textfile.byte_offsets(part.text, positions, encoding, part.start))
     encoded: dict[str, bytes] = {}
     view, at = memoryview(data), 0
     chunks: list[bytes | memoryview] = []
@@ -160,11 +170,11 @@ def _unchanged(target: Target) -> Answer:
     )
 
 
-def _edited(target: Target, text: str, spans: "list[Span]", call: "Call") -> Answer:
-    change = diff.unified(text, spans, lambda line: call.guard.clean(line).text)
+def _edited(target: Target, part: Part, spans: "list[Span]", call: "Call") -> Answer:
+    change = diff.unified(part.text, spans, lambda line: call.guard.clean(line).text, part.above)
     plural = "" if len(spans) == 1 else "s"
     head = (
-        f"Edited {quoted(target.path)}: {len(spans)} replacement{plural}, {_where(text, spans)} "
+        f"Edited {quoted(target.path)}: {len(spans)} replacement{plural}, {_where(part, spans)} "
         f"(+{change.added} -{change.removed}), etag {target.etag}{target.warning}"
     )
     body = f"{head}\n{change.text}" if change.text else head
@@ -179,16 +189,16 @@ def _edited(target: Target, text: str, spans: "list[Span]", call: "Call") -> Ans
     )
 
 
-def _where(text: str, spans: "list[Span]") -> str:
+def _where(part: Part, spans: "list[Span]") -> str:
     """The lines of the new text that were written."""
-    ranges, shift, counted, line = [], 0, 0, 1
+    ranges, shift, counted, line = [], 0, 0, part.above + 1
     for start, end, new in spans:
-        line += text.count("\n", counted, start)
+        line += part.text.count("\n", counted, start)
         counted = start
         first = line + shift
         last = first + new.removesuffix("\n").count("\n")
         ranges.append(f"{first}-{last}" if last > first else f"{first}")
-        shift += new.count("\n") - text.count("\n", start, end)
+        shift += new.count("\n") - part.text.count("\n", start, end)
     listed = list(dict.fromkeys(ranges))
     more = f" and {len(listed) - LISTED} more" if len(listed) > LISTED else ""
     word = "line" if len(listed) == 1 and "-" not in listed[0] else "lines"

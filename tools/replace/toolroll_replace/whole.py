@@ -19,7 +19,7 @@ def write(file_path: str, content: str, if_match: str | None, call: "Call") -> A
         found = textfile.detect(target.data)
         encoding = found or textfile.UTF8
         old = encoding.decode(target.data) if found else ""
-        refuse_markers(content, old, "content")
+        refuse_markers(content, lambda: old, "content")
         new = _in_the_form_of(old, content, encoding)
         data = encoding.bom + textfile.encode_new(new, encoding, "content")
         created = target.status is None
@@ -95,7 +95,8 @@ def _replaced_binary(target: Target, text: str) -> Answer:
 def _replaced(target: Target, old: str, new: str, call: "Call") -> Answer:
     spans = diff.between(old, new)
     change = diff.unified(old, spans, lambda line: call.guard.clean(line).text)
-    before, after = textfile.line_count(old), textfile.line_count(new)
+    before = textfile.line_count(old)
+    after = before + change.added - change.removed
     head = (
         f"Replaced {quoted(target.path)}: {before} lines before, {after} now "
         f"(+{change.added} -{change.removed}), etag {target.etag}{target.warning}"
