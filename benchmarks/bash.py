@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ NAMES = {
     ANEW: "`bash -c` each time",
 }
 CALLS, ROUNDS = 40, 7
+STARTS = "for i in {1..1000}; do /bin/true; done"
 MEGABYTES = {OURS: 100, REX: 1, BARE: 4, TUNED: 10, ANEW: 100}
 """How much each has to print: the slow ones would take minutes for 100."""
 
@@ -61,7 +63,7 @@ def section() -> Section:
 class Peer:
     """A process that runs commands one way and tells how long they took."""
 
-    def __init__(self, python: Path, name: str, text: Path) -> None:
+    def __init__(self, python: Path, name: str, text: str | Path = "") -> None:
         paths = [str(ROOT), str(ROOT / "common"), str(ROOT / "tools/bash")]
         code = f"import sys; sys.path[:0] = {paths!r}; from benchmarks.bash import serve; serve(*sys.argv[1:])"
         self.process = subprocess.Popen(
@@ -89,6 +91,10 @@ class Peer:
         """The time of the output."""
         return self.ask("large")
 
+    def starts_s(self) -> float:
+        """The time of 1,000 starts of a program."""
+        return self.ask("starts")
+
     def end(self) -> None:
         """Close its input and wait."""
         self.process.communicate(timeout=30)
@@ -102,7 +108,7 @@ def serve(name: str, text: str) -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     run, close = WAYS[name]()
-    large = f"head -c {MEGABYTES[name] * 1_000_000} {text}"
+    large = f"head -c {MEGABYTES.get(name, 0) * 1_000_000} {text}"
     for line in sys.stdin:
         words = line.strip()
         number = _peak_mb() if words == "memory" else _measured(run, words, large)
@@ -114,6 +120,8 @@ def serve(name: str, text: str) -> None:
 def _measured(run: Callable[[str], Any], what: str, large: str) -> float:
     if what == "large":
         return _timed_s(run, large)
+    if what == "starts":
+        return _timed_s(run, STARTS)
     calls = 3 if run.__name__ == "rex" else CALLS
     return sorted(_timed_s(run, "true") for _ in range(calls))[calls // 2] * 1000
 
@@ -133,19 +141,29 @@ def _peak_mb() -> float:
 Way = tuple[Callable[[str], Any], Callable[[], object]]
 
 
-def _ours() -> Way:
+def _ours(**options: object) -> Way:
     from toolroll.call import Call
     from toolroll.guard import Guard
     from toolroll.paths import Roots
     from toolroll_bash.tool import bash, close
 
-    call = Call(Roots(["."]), Guard({}))
+    call = Call(Roots(["."]), Guard({}), options)
 
     def run(command: str) -> None:
         outcome = bash.call({"command": command}, call)
         assert not outcome.failed, outcome.text
 
     return run, close
+
+
+def _banning(mode: str) -> Way:
+    return _ours(**{"ban-mode": mode})
+
+
+def _banning_nothing() -> Way:
+    from toolroll_bash.policy import BANNED
+
+    return _ours(allow=BANNED)
 
 
 def _rex() -> Way:
@@ -191,4 +209,6 @@ WAYS: dict[str, Callable[[], Way]] = {
     BARE: lambda: _pexpect(0.05, 2_000),
     TUNED: lambda: _pexpect(None, 1 << 20),
     ANEW: _anew,
+    "nothing": _banning_nothing,
+    **{mode: partial(_banning, mode) for mode in ("text", "shims", "kernel")},
 }

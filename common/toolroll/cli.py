@@ -127,16 +127,20 @@ def _main(tool: "Tool", argv: "Sequence[str]", environ: "Mapping[str, str]") -> 
     if options["help"]:
         from toolroll.help import text
 
-        stdio.say(text(tool, program(tool), declared(tool), ACTIONS))
+        status = tool.status(options) if tool.status is not None else ""
+        stdio.say(text(tool, program(tool), declared(tool), actions(tool), status))
         return 0
     if options["schema"]:
         stdio.say(_pretty(tool.definition(options["structured"])))
         return 0
     if options["json"] and not options["call"]:
         raise UsageError("--json goes with --call")
-    if words and not options["call"]:
+    mode = next((one for one in tool.modes if options[one.option.name]), None)
+    if words and not options["call"] and mode is None:
         raise UsageError(f"unexpected argument '{words[0]}'; a call is made with --call")
     service, roots = _service(tool, options, environ)
+    if mode is not None:
+        return mode.run(service.make(None), words)
     if options["call"]:
         return _call(tool, service, words, options["json"])
     server = {"name": program(tool), "title": tool.title, "version": __version__}
@@ -207,12 +211,12 @@ def default_roots() -> list[str]:
 
 
 def _call(tool: "Tool", service: stdio.Service, words: "Sequence[str]", as_json: bool) -> int:
-    outcome = stdio.once(service, _arguments(tool, words))
+    outcome = stdio.once(service, arguments(tool, words))
     stdio.say(dumps(outcome.structured).decode() if as_json else outcome.text)
     return stdio.leave(service, 1 if outcome.failed else 0)
 
 
-def _arguments(tool: "Tool", words: "Sequence[str]") -> "dict[str, Json]":
+def arguments(tool: "Tool", words: "Sequence[str]") -> "dict[str, Json]":
     """The arguments of a one-shot call: `name=value` words, or one JSON object, or `-` for stdin.
 
     Raises: UsageError.
@@ -262,21 +266,43 @@ def declared(tool: "Tool") -> "list[Option]":
     return [*own.values(), *common]
 
 
+def actions(tool: "Tool") -> "list[Option]":
+    """What a tool's command can be told to do instead of serving."""
+    return [*ACTIONS, *(mode.option for mode in tool.modes)]
+
+
+def settings(text: str) -> "dict[str, Json]":
+    """The options in a TOML file, by name; the `kind` of an option called `config`."""
+    import tomllib
+
+    try:
+        with open(text, "rb") as file:
+            return tomllib.load(file)
+    except OSError as problem:
+        raise ValueError(problem.strerror) from None
+
+
 def parse(
     tool: "Tool", argv: "Sequence[str]", environ: "Mapping[str, str]"
 ) -> "tuple[dict[str, Json], list[str]]":
-    """The options by name and the remaining words; the command line wins over the environment.
+    """The options by name and the remaining words.
+
+    The command line wins over the environment, that over the file that an option `config` names.
 
     Raises: UsageError.
     """
-    settings = declared(tool)
-    known = {option.name: option for option in (*settings, *ACTIONS)}
+    options = declared(tool)
+    known = {option.name: option for option in (*options, *actions(tool))}
     values: dict[str, Json] = {name: [] if option.many else None for name, option in known.items()}
     words = _read_words(iter(argv), known, values)
-    for option in settings:
+    file: dict[str, Json] = {}
+    if "config" in known:
+        file = values["config"] or _from_environment(known["config"], environ, {}) or {}
+        _require_known(file, options)
+    for option in options:
         if values[option.name] in (None, []):
-            values[option.name] = _from_environment(option, environ)
-    for option in ACTIONS:
+            values[option.name] = _from_environment(option, environ, file)
+    for option in actions(tool):
         values[option.name] = bool(values[option.name])
     return values, words
 
@@ -324,10 +350,14 @@ def _upper(name: str) -> str:
     return name.replace("-", "_").upper()
 
 
-def _from_environment(option: Option, environ: "Mapping[str, str]") -> "Json":
+def _from_environment(
+    option: Option, environ: "Mapping[str, str]", file: "Mapping[str, Json]"
+) -> "Json":
     """An option's value when the command line does not give it."""
     name = variable(option)
     text = environ.get(name, "")
+    if not text and option.name in file:
+        return _from_file(option, file[option.name])
     if option.kind is None:
         return text.lower() not in ("", "0", "false", "no")
     if option.many:
@@ -336,6 +366,25 @@ def _from_environment(option: Option, environ: "Mapping[str, str]") -> "Json":
     if text:
         return _value(option, text, name)
     return option.kind(option.default) if isinstance(option.default, str) else option.default
+
+
+def _from_file(option: Option, value: "Json") -> "Json":
+    where = f"--config: {option.name}"
+    if option.kind is None:
+        if not isinstance(value, bool):
+            raise UsageError(f"{where} must be true or false")
+        return value
+    if option.many:
+        parts = value if isinstance(value, list) else [value]
+        return [_value(option, str(part), where) for part in parts]
+    return _value(option, str(value), where)
+
+
+def _require_known(file: "Mapping[str, Json]", options: "Sequence[Option]") -> None:
+    known = {option.name: option for option in options}
+    for name in file:
+        if name not in known:
+            raise UsageError(f"--config: {_unknown(name, name, known)}")
 
 
 def _unknown(word: str, name: str, known: "Mapping[str, Option]") -> str:

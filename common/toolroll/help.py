@@ -12,9 +12,13 @@ OPTIONS_TITLE = "Options, each also a variable (--log-level is TOOLROLL_LOG_LEVE
 
 
 def text(
-    tool: "Tool", program: str, options: "Sequence[Option]", actions: "Sequence[Option]"
+    tool: "Tool",
+    program: str,
+    options: "Sequence[Option]",
+    actions: "Sequence[Option]",
+    status: str = "",
 ) -> str:
-    """All of it, in the order a reader needs it."""
+    """All of it, in the order a reader needs it; `status` is what the tool says of itself here."""
     return "\n\n".join(
         part
         for part in (
@@ -24,6 +28,7 @@ def text(
             _table("Parameters of a call", [_parameter(one) for one in tool.parameters]),
             _table("Instead of serving", [_option(one) for one in actions]),
             _table(OPTIONS_TITLE, [_option(one) for one in options]),
+            f"In force here: {status}." if status else "",
         )
         if part
     )

@@ -111,6 +111,20 @@ class Option:
         self.many = many
 
 
+class Mode:
+    """Something that a tool's command does instead of serving, as `--name` says.
+
+    `run` is given a call, whose options are the command line's, and the words behind the options; it
+    gives the exit code.
+    """
+
+    __slots__ = ("option", "run")
+
+    def __init__(self, name: str, about: str, run: "Callable[[Call, Sequence[str]], int]") -> None:
+        self.option = Option(name, about, None)
+        self.run = run
+
+
 ALLOW_GIT = Option("allow-git", "Open .git too, whose hooks and configuration run code.", None)
 """For tools that write, together with `close_git`."""
 
@@ -141,6 +155,7 @@ class Tool:
         close: "Callable[[], None] | None",
         status: "Callable[[dict[str, Json]], str] | None",
         warm: "Sequence[str]",
+        modes: "Sequence[Mode]",
     ) -> None:
         self.function = function
         self.name = name
@@ -155,6 +170,7 @@ class Tool:
         self.close = close
         self.status = status
         self.warm = warm
+        self.modes = modes
         self.annotations = {
             "title": title,
             "readOnlyHint": read_only,
@@ -257,6 +273,7 @@ def tool(  # noqa: PLR0913 - a declaration: all by keyword, all but the name opt
     close: "Callable[[], None] | None" = None,
     status: "Callable[[dict[str, Json]], str] | None" = None,
     warm: "Sequence[str]" = (),
+    modes: "Sequence[Mode]" = (),
 ) -> "Callable[[Function], Tool]":
     """Make a function with annotated parameters a tool.
 
@@ -267,7 +284,7 @@ def tool(  # noqa: PLR0913 - a declaration: all by keyword, all but the name opt
     anything is served and raises ValueError for bad ones; `close` ends what the tool started and must
     be safe to run in a signal handler; `status` is given the options too and says in a line of `--help`
     what is in force here.  `warm` names modules that the first call needs: they are imported
-    once tools/list has been answered.
+    once tools/list has been answered.  `modes` are what the command can do instead of serving.
     """
 
     def declare(function: "Function") -> Tool:
@@ -286,6 +303,7 @@ def tool(  # noqa: PLR0913 - a declaration: all by keyword, all but the name opt
             close=close,
             status=status,
             warm=warm,
+            modes=modes,
         )
 
     return declare

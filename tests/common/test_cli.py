@@ -7,7 +7,7 @@ import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from toolroll import __version__, cli
 from toolroll.call import Call
 from toolroll.cli import UsageError, duration, parse
 from toolroll.limits import DEADLINE_S, OUTPUT_CHARS
-from toolroll.tool import Option, tool
+from toolroll.tool import Mode, Option, tool
 
 Json = Any
 
@@ -199,6 +199,93 @@ def test_any_command_line_is_understood_or_refused(argv: list[str]) -> None:
         return
     assert {option.name for option in (*cli.declared(some), *cli.ACTIONS)} == {*values}
     assert all(word in argv for word in words)
+
+
+# -- modes and the file of options -----------------------------------------------------------------------
+
+
+def repeat(call: Call, words: Sequence[str]) -> int:
+    sys.stdout.write(f"{' '.join(words)} {call.options['size']}\n")
+    return 7
+
+
+@tool(
+    "Other",
+    title="Other",
+    options=[
+        Option("config", "A file.", cli.settings, "FILE"),
+        Option("size", "N.", int, "N", 3),
+        Option("loud", "Shout.", None),
+    ],
+    modes=[Mode("repeat", "Say the words again.", repeat)],
+)
+def other(call: Call) -> str:
+    """Do nothing."""
+    return ""
+
+
+def in_file(folder: Path, text: str, *argv: str, **environ: str) -> "dict[str, Json]":
+    (folder / "options.toml").write_text(text)
+    return parse(other, ["--config", f"{folder}/options.toml", *argv], environ)[0]
+
+
+def test_a_mode_is_done_instead_of_serving_with_the_words_and_its_exit_code(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(
+        sys, "argv", ["x", "--repeat", "a", "--size", "5", "b", "--root", f"{tmp_path}"]
+    )
+    assert cli.main(other) == 7
+    assert capsys.readouterr().out == "a b 5\n"
+
+
+def test_a_mode_is_no_variable_and_stands_in_help(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert parse(other, [], {"TOOLROLL_REPEAT": "1"})[0]["repeat"] is False
+    monkeypatch.setattr(sys, "argv", ["x", "--help"])
+    assert cli.main(other) == 0
+    serving, _, options = capfd.readouterr().out.partition("Options, ")
+    assert "--repeat" in serving.partition("Instead of serving")[2]
+    assert "--repeat" not in options
+
+
+def test_a_file_gives_options_the_environment_goes_before_it_and_the_command_line_before_that(
+    tmp_path: Path,
+) -> None:
+    text = 'size = 4\nloud = true\ndeny = ["a", "b"]\ndeadline = "2s"\n'
+    found = in_file(tmp_path, text)
+    assert (found["size"], found["loud"], found["deny"]) == (4, True, ["a", "b"])
+    assert found["deadline"] == 2.0
+    assert in_file(tmp_path, text, TOOLROLL_SIZE="5")["size"] == 5
+    assert in_file(tmp_path, text, "--size", "6", TOOLROLL_SIZE="5")["size"] == 6
+    assert in_file(tmp_path, "")["size"] == 3
+    environ = {"TOOLROLL_CONFIG": f"{tmp_path}/options.toml"}
+    (tmp_path / "options.toml").write_text("size = 8")
+    assert parse(other, [], environ)[0]["size"] == 8
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("sise = 4", "--config: unknown option 'sise', did you mean '--size'?"),
+        ('call = "x"', "--config: unknown option 'call'"),
+        ('size = "x"', "--config: size N: 'x' does not fit"),
+        ('loud = "yes"', "--config: loud must be true or false"),
+        ("size = ", "--config FILE: '"),
+    ],
+)
+def test_what_is_wrong_in_a_file_of_options_is_named(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        in_file(tmp_path, text)
+    assert str(caught.value).startswith(message)
+
+
+def test_a_file_of_options_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"none\.toml' does not fit, No such file"):
+        parse(other, ["--config", f"{tmp_path}/none.toml"], {})
 
 
 # -- what a process says ---------------------------------------------------------------------------------

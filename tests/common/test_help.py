@@ -43,3 +43,9 @@ def test_help_names_every_option_with_its_value_and_default() -> None:
 def test_no_line_of_help_is_wider_than_a_terminal() -> None:
     tables = SHOWN[SHOWN.index("Parameters") :]
     assert max(map(len, tables.splitlines())) <= COLUMNS
+
+
+def test_help_ends_with_what_is_in_force_where_a_tool_says_so() -> None:
+    assert "In force" not in SHOWN
+    shown = text(some, "toolroll-some", declared(some), ACTIONS, "two layers")
+    assert shown == f"{SHOWN}\n\nIn force here: two layers."

@@ -133,6 +133,14 @@ def test_a_timeout_ends_whatever_the_shell_became(command: str, sh: Sh) -> None:
     assert said(sh("echo alive")) == "alive"
 
 
+def test_a_timeout_ends_what_a_shell_that_cannot_be_stopped_goes_on_to_start(sh: Sh) -> None:
+    sh("mkfifo p; exec 7<>p")
+    before = children()
+    endless = "trap '' INT; while :; do sleep 100 & read -t 0.002 <&7; done"
+    assert "only ending the shell stopped it" in sh(endless, timeout=100).text
+    assert until(lambda: not children() - before)
+
+
 def test_a_timeout_reports_much_output_in_bounds(sh: Sh) -> None:
     outcome = sh("seq 1 100000; sleep 100", timeout=1000)
     assert outcome.code == "TIMEOUT"

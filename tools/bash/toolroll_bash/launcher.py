@@ -2,10 +2,12 @@
 
 It lives on a terminal of its own whose other end only the server holds.  When that goes away, for
 whatever reason, everything below is killed.  As subreaper (prctl(2)) it inherits daemons, so it is
-done exactly when it has no child left.  Knows nothing of commands.
+done exactly when it has no child left.  It also is where the policy's run-time layer and the lack of a
+network begin, for all that it starts.  Knows nothing of commands.
 
 On the terminal: a line `start` asks for a shell in the directory that the file `cwd` names; said are
-`started PID` and `ended PID STATUS` (a wait status).
+`started PID`, `ended PID STATUS` (a wait status), and `unable WHY` before it ends when what the file
+`rules` asks for cannot be.
 """
 
 import os
@@ -19,6 +21,8 @@ from toolroll_bash.tree import adopting, below, processes, signal_all
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
+
+    from toolroll_bash.kernel import Supervisor
 
 PR_SET_PDEATHSIG = 1
 KILL_S = 5.0
@@ -36,6 +40,7 @@ class Launcher:
         self.folder = folder
         self.server = server
         self.shell = 0
+        self.supervisor: Supervisor | None = None
         self.libc = adopting()
         self.wake, wake = os.pipe()
         os.set_blocking(self.wake, False)
@@ -51,8 +56,14 @@ class Launcher:
         poller = poll()
         poller.register(0, POLLIN)
         poller.register(self.wake, POLLIN)
+        if self.supervisor is not None:
+            poller.register(self.supervisor.fd, POLLIN)
         while True:
             ready = [fd for fd, _ in poller.poll()]
+            if self.supervisor is not None and self.supervisor.fd in ready:
+                self.supervisor.answer()
+                if len(ready) == 1:
+                    continue
             if self.wake in ready and set(_read(self.wake)) - {signal.SIGCHLD}:
                 return
             self._reap()
@@ -62,6 +73,48 @@ class Launcher:
                     return
                 self._start()
 
+    def obey(self, inside: bool) -> bool:
+        """Put the rules in force, as the server has found that they can be; `inside` of bubblewrap.
+
+        False when they cannot, which is told.
+        """
+        try:
+            self._obey(inside)
+        except OSError as problem:
+            _say(f"unable {problem.strerror or problem}")
+            return False
+        return True
+
+    def _obey(self, inside: bool) -> None:
+        """Raises: OSError."""
+        from toolroll.jsontext import loads
+
+        with open(os.path.join(self.folder, "rules"), "rb") as file:
+            rules = loads(file.read())
+        if rules["network"] and not inside:
+            from toolroll_bash.network import leave
+
+            leave(rules["network"])
+        if rules["mode"] == "kernel":
+            from toolroll_bash.kernel import Supervisor
+            from toolroll_bash.policy import Policy
+
+            policy = Policy(rules["banned"], rules["only"])
+            self.supervisor = Supervisor(policy.refuses, self._tell)
+
+    def _tell(self, stopped: str) -> None:
+        """Name a stopped program to the server; one too many for the FIFO is dropped."""
+        try:
+            fd = os.open(os.path.join(self.folder, "stopped"), os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:
+            return
+        try:
+            os.write(fd, stopped.encode() + b"\n")
+        except BlockingIOError:
+            return
+        finally:
+            os.close(fd)
+
     def _start(self) -> None:
         with open(os.path.join(self.folder, "cwd"), "rb") as file:
             directory = file.read()
@@ -69,6 +122,8 @@ class Launcher:
         if pid == 0:
             self._become_shell(directory)
         self.shell = pid
+        if self.supervisor is not None:
+            self.supervisor.exempt = pid
         _say(f"started {pid}")
 
     def _become_shell(self, directory: bytes) -> "NoReturn":
@@ -91,7 +146,7 @@ class Launcher:
                 os.dup2(fd, place)
             os.closerange(3, 64)
             os.chdir(directory)
-            os.execvp(SHELL[0], SHELL)  # noqa: S606 - it is a shell that is wanted
+            os.execv(_found(SHELL[0]), SHELL)  # noqa: S606 - it is a shell that is wanted
         finally:
             os._exit(127)
 
@@ -126,6 +181,12 @@ def _read(fd: int) -> bytes:
         return b""
 
 
+def _found(program: str) -> str:
+    """Its path, so that a single call starts it."""
+    paths = (os.path.join(folder, program) for folder in os.get_exec_path())
+    return next((path for path in paths if os.access(path, os.X_OK)), program)
+
+
 def _say(text: str) -> None:
     """Tell the server, on a line of its own: bash's first prompt may stand there."""
     try:
@@ -138,6 +199,7 @@ def main() -> None:
     """Run on the folders named by the command line."""
     launcher = Launcher(sys.argv[3], sys.argv[4])
     try:
-        launcher.run()
+        if launcher.obey(inside=len(sys.argv) > 5):
+            launcher.run()
     finally:
         launcher.end()

@@ -76,6 +76,8 @@ class Run:
         if fate == STUCK or not self.over:
             self.shell.kill()
             self._until(monotonic() + END_S)
+            if fate in (TIMEOUT, CANCELLED):  # bash may have started one more before it died
+                stop(self.shell.below(self.mark), SIGKILL)
         for piece in drain(self.shell.output):
             self.output.add(piece)
         self.output.end()

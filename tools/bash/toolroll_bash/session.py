@@ -8,9 +8,11 @@ from time import monotonic, sleep
 from toolroll.errors import ErrorCode, ToolError
 from toolroll.guard import secret_names
 from toolroll.limits import CANCEL_S, OUTPUT_CHARS
+from toolroll.log import Log
 from toolroll.paths import show
 from toolroll.tool import Answer
 from toolroll_bash.folder import Folder
+from toolroll_bash.modes import Force, Rules, in_force
 from toolroll_bash.output import LINE_CHARS, Output, shown
 from toolroll_bash.run import CANCELLED, DONE, ENDED, STUCK, TIMEOUT, Run
 from toolroll_bash.shell import Order, Shell, drain, encoded, quoted, write
@@ -19,10 +21,11 @@ from toolroll_bash.syntax import GROUP_LINES, check, is_plain
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _thread import LockType
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from typing import Any
 
     from toolroll.call import Call
+    from toolroll_bash.policy import Policy
 
     Json = Any
 
@@ -81,19 +84,18 @@ class Task:
 
 
 class Sessions:
-    """All shells of a server.  `inspect` is given each command before anything of it runs."""
+    """All shells of a server, and the policy that they are held to."""
 
-    def __init__(
-        self, options: "Mapping[str, Json]", inspect: "Callable[[str], None] | None" = None
-    ) -> None:
+    def __init__(self, options: "Mapping[str, Json]", policy: "Policy") -> None:
         self.options = options
-        self.inspect = inspect
+        self.policy = policy
         self.most = options.get("max-sessions") or SESSIONS
         self._lock = allocate_lock()
         self._sessions: dict[str, Session] = {}
         self._folder: Folder | None = None
         self._saved = 0
         self._told: set[str] = set()
+        self._force: Force | None = None
         allowed = options.get("env") or ()
         names = secret_names(os.environ, options.get("secret") or ())
         self.withheld = frozenset(name for name in names if name not in allowed)
@@ -103,8 +105,7 @@ class Sessions:
 
         Raises: ToolError.
         """
-        if self.inspect is not None:
-            self.inspect(task.command)
+        self._inspect(task.command, call)
         encodable(task)
         session = self._session(name)
         with Turn(session, call):
@@ -118,6 +119,35 @@ class Sessions:
                 raise ToolError(ErrorCode.EXECUTION_ERROR, what, hint) from None
         answer.facts = [*answer.facts, *self._withholding(task.command)]
         return answer
+
+    def _inspect(self, command: str, call: "Call") -> None:
+        """Raises: ToolError BANNED_COMMAND, which names the mode in force."""
+        try:
+            self.policy.inspect(command)
+        except ToolError:
+            if self._force is not None:
+                raise
+            self.force(call)
+            self.policy.inspect(command)
+
+    def force(self, call: "Call") -> Force:
+        """What is in force, found out at its first use and told on stderr.
+
+        Raises: ToolError EXECUTION_ERROR when what the operator asked for cannot be.
+        """
+        with self._lock:
+            first = self._force is None
+            if self._force is None:
+                self._force = in_force(self.options, self.policy)
+                self.policy.mode = self._force.words
+        force = self._force
+        if first:
+            log = Log("toolroll-bash", call.options.get("log-level") or "off", call.guard.mask)
+            log("warning" if force.why or force.problem else "debug", str(force))
+        if force.problem:
+            hint = "Only the operator of this server can change that"
+            raise ToolError(ErrorCode.EXECUTION_ERROR, force.problem, hint)
+        return force
 
     def environment(self) -> "dict[str, str]":
         """What a shell gets to see of the server's environment."""
@@ -274,6 +304,7 @@ class Session:
             self._news = [f"session '{self.name}' starts anew"]
         shell = self._ready(call)
         self._hear_jobs(shell)
+        self._hear_stopped(shell, " meanwhile")
         if task.background:
             return self._start_job(shell, task, call)
         output = Output(_room(call), lambda: self.sessions.file(self.name, "txt"))
@@ -294,7 +325,9 @@ class Session:
         fresh = self.shell is None
         if self.shell is None:
             folder = self.sessions.file(self.name, "session")
-            self.shell = Shell(folder, self.sessions.folder, self.sessions.environment())
+            rules = Rules(self.sessions.policy, self.sessions.force(call))
+            environment = self.sessions.environment()
+            self.shell = Shell(folder, self.sessions.folder, environment, rules)
         if fresh or self.shell.ended is not None:
             self.directory = self._start(self.shell, call)
             self._source_rc(self.shell, call)
@@ -341,13 +374,14 @@ class Session:
         self, shell: Shell, task: Task, call: "Call", output: Output, stdin: str, whole: bool
     ) -> "tuple[Run, str]":
         self._number += 1
-        order = Order(shell.folder, self._number)
+        order = Order(shell.folder, self._number, shell.after)
         run = Run(shell, order, output, call, task.timeout_s)
         call.on_cancel(shell.awake)
         try:
             return run, run.finish(order.lines(task.command, stdin, whole))
         finally:
             call.on_cancel(None)
+            self._hear_stopped(shell)
 
     def _check(self, shell: Shell, command: str, call: "Call") -> None:
         path = os.path.join(shell.folder, "script")
@@ -368,7 +402,7 @@ class Session:
         log = self.sessions.file(self.name, "log")
         write(log, "")
         self._number += 1
-        order = Order(shell.folder, self._number)
+        order = Order(shell.folder, self._number, shell.after)
         output = Output(LINE_CHARS, lambda: self.sessions.file(self.name, "txt"))
         run = Run(shell, order, output, call, START_S)
         fate = run.finish(order.job(task.command, self._stdin(shell, task), log))
@@ -457,6 +491,13 @@ class Session:
             self._late = _latest(self._late + piece)
         return bool(pieces)
 
+    def _hear_stopped(self, shell: Shell, when: str = "") -> None:
+        """Take up which programs the policy has stopped: the model sees only that they failed."""
+        if names := shell.take_stopped():
+            shown_names = ", ".join(names[:STOPPED]) + (" …" if len(names) > STOPPED else "")
+            mode = self.sessions.policy.mode
+            self._news.append(f"stopped{when} by policy (ban mode {mode}): {shown_names}")
+
     def _listen_to_jobs(self, shell: Shell) -> bool:
         """The same for as long as they go on writing and no call wants the turn, at most TICK_S."""
         heard = self._hear_jobs(shell)
@@ -482,6 +523,7 @@ class Session:
 
 LOST = "without its variables, functions, options and traps"
 START_S = 20.0
+STOPPED = 10
 
 
 def encodable(task: Task) -> None:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
+    from toolroll_bash.modes import Rules
+
 FIONREAD = 0x541B if sys.platform == "linux" else 0x4004667F
 F_SETPIPE_SZ = 1031
 PIPE_BYTES = 1 << 20
@@ -47,12 +49,15 @@ LAUNCH = "import sys; sys.path[:0] = sys.argv[1:3]; from toolroll_bash.launcher 
 
 
 class Shell:
-    """A launcher, its shell (`pid`, 0 when none runs) and their three FIFOs in `folder`."""
+    """A launcher, its shell (`pid`, 0 when none runs) and their FIFOs in `folder`."""
 
-    def __init__(self, folder: str, server: str, environment: "Mapping[str, str]") -> None:
+    def __init__(
+        self, folder: str, server: str, environment: "Mapping[str, str]", rules: "Rules"
+    ) -> None:
         """Start the launcher; `start` then starts bash."""
         self.folder = folder
         self.pid = 0
+        self._unable = ""
         self.ended: int | None = None
         self._words = b""
         self._pipes: list[int] = []
@@ -60,6 +65,10 @@ class Shell:
         self.source = self._pipe("in")
         self.output = self._pipe("out")
         self.status = self._pipe("status")
+        self.stopped = self._pipe("stopped")
+        write(os.path.join(folder, "rules"), rules.text)
+        self._first, self.after = rules.told(folder)
+        """What bash is told at its start, and behind each command."""
         self._idle_link = os.path.join(folder, "in")
         _enlarge(self.output)
         self._wake, self._alarm = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -99,9 +108,10 @@ class Shell:
             self.wait(deadline - monotonic())
             self.listen()
         if not self.pid:
-            what = "no shell could be started"
-            raise ToolError(ErrorCode.EXECUTION_ERROR, what, "Is bash on the PATH of the server?")
-        self.send(FIRST)
+            what = f"no shell could be started{f': {self._unable}' if self._unable else ''}"
+            hint = "" if self._unable else "Is bash on the PATH of the server?"
+            raise ToolError(ErrorCode.EXECUTION_ERROR, what, hint)
+        self.send(encoded(f"{FIRST}; {self._first}{self.after}\n"))
 
     @property
     def alive(self) -> bool:
@@ -144,6 +154,8 @@ class Shell:
                 self.pid = int(numbers[0])
             elif word == b"ended" and int(numbers[0]) == self.pid:
                 self.ended = int(numbers[1])
+            elif word == b"unable":
+                self._unable = b" ".join(numbers).decode("utf-8", "replace")
 
     def _bury(self) -> None:
         """The launcher was killed: end what can still be known to be of the shell's session."""
@@ -160,6 +172,11 @@ class Shell:
                 data = data[os.write(self.source, data) :]
             except BlockingIOError:
                 sleep(LOOK_S)
+
+    def take_stopped(self) -> "list[str]":
+        """The programs that the policy has stopped since it was last asked, each once."""
+        said = b"".join(drain(self.stopped)).decode("utf-8", "replace")
+        return list(dict.fromkeys(said.splitlines()))
 
     def directory(self) -> str:
         """The working directory of bash, empty when it cannot be known."""
@@ -337,7 +354,9 @@ CALM = "PROMPT_COMMAND=() PS1= PS2= PS0= TMOUT="
 STATUS = '[[ $_toolroll_status == 0 ]] || (exit "$_toolroll_status") && [[ 1 ]]'
 """Makes `$?` what the command left; what stands before `&&` neither ends the shell nor traps ERR."""
 
-FIRST = f"_toolroll_status=0; exec 2>/dev/null; TIMEFORMAT={_FORMAT} {CALM}; shopt -u expand_aliases\n".encode()
+FIRST = (
+    f"_toolroll_status=0; exec 2>/dev/null; TIMEFORMAT={_FORMAT} {CALM}; shopt -u expand_aliases"
+)
 
 
 def quoted(text: str) -> str:
@@ -346,11 +365,12 @@ def quoted(text: str) -> str:
 
 
 class Order:
-    """What bash is told for one command: `number` comes back with its status."""
+    """What bash is told for one command: `number` comes back with its status, `after` is run last."""
 
-    def __init__(self, folder: str, number: int) -> None:
+    def __init__(self, folder: str, number: int, after: str = "") -> None:
         self.folder = folder
         self.number = number
+        self._after = after
         self._status = quoted(f"{folder}/status")
 
     def lines(self, text: str, stdin: str, whole: bool = True) -> bytes:
@@ -377,7 +397,8 @@ class Order:
         report = f"eval 'TIMEFORMAT=\"{number} $_toolroll_status $- 0 again\"; {{ time; }}'"
         body = f"_toolroll_last=$?; {seen} || {mine}; {report}; TIMEFORMAT=$_toolroll_format"
         # The empty line: behind an unclosed quote the next line's first word is not taken as syntax.
-        return f"\n{{ {body}; }} >/dev/null 2>{self._status}; {CALM}; {STATUS}\n".encode()
+        end = f"{self._after}{CALM}; {STATUS}"
+        return encoded(f"\n{{ {body}; }} >/dev/null 2>{self._status}; {end}\n")
 
     def _report(self) -> str:
         """Send the status: `time` is syntax and prints TIMEFORMAT, so no builtin is needed."""
@@ -398,7 +419,7 @@ class Order:
             path = os.path.join(self.folder, "command")
             write(path, body)
             word = f'"$(<{quoted(path)})"'
-        line = encoded(f"eval {word} 2>{self._status}; {CALM}; {STATUS}\n")
+        line = encoded(f"eval {word} 2>{self._status}; {self._after}{CALM}; {STATUS}\n")
         return line if PROC else line + self.again()
 
 

@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from toolroll_bash.policy import Policy
     from toolroll_bash.session import Sessions
 
     Json = Any
@@ -28,6 +29,16 @@ FIELDS = {
     "pid": {"type": "integer", "description": "Of a background job."},
 }
 
+MODES = ("auto", "kernel", "shims", "text")
+
+
+def mode(text: str) -> str:
+    """One of the ban modes."""
+    if text not in MODES:
+        raise ValueError(f"one of {', '.join(MODES)}")
+    return text
+
+
 OPTIONS = (
     Option("env", "Secret-looking variable that the shell may see.", str, "NAME", many=True),
     Option("cwd", "Directory where sessions start (default: the first root).", str, "DIR"),
@@ -35,12 +46,21 @@ OPTIONS = (
     Option("max-sessions", "Sessions at once.", count, "N", "8"),
     Option("default-timeout", "Time of a command that names none.", duration, "TIME", "120s"),
     Option("max-timeout", "Longest time a command may ask for.", duration, "TIME", "600s"),
+    Option("ban", "Another program that may not be run.", str, "NAME", many=True),
+    Option("allow", "A banned program that may be run.", str, "NAME", many=True),
+    Option("ban-file", "More of them: names, one a line.", str, "FILE"),
+    Option("allow-only", "The only programs that may be run: names, one a line.", str, "FILE"),
+    Option(
+        "ban-mode", f"What stops programs at run time: {', '.join(MODES)}.", mode, "MODE", "auto"
+    ),
+    Option("no-network", "Sessions have no network, or do not start.", None),
 )
 
 
 class Server:
-    """The one thing of this process with a life: its sessions, made at the first call."""
+    """What this process has of its own: what may run, and the sessions, made at the first call."""
 
+    policy: "Policy | None" = None
     sessions: "Sessions | None" = None
 
 
@@ -50,11 +70,20 @@ def start(options: "dict[str, Json]") -> None:
         raise ValueError(f"--cwd '{options['cwd']}' is no directory")
     if options["shell-rc"] and not os.path.isfile(options["shell-rc"]):
         raise ValueError(f"--shell-rc '{options['shell-rc']}' is no file")
+    if any(options[name] for name in ("ban", "allow", "ban-file", "allow-only")):
+        Server.policy = _policy(options)
+
+
+def status(options: "dict[str, Json]") -> str:
+    """What stands behind the text of commands here, found out by trying."""
+    from toolroll_bash.modes import in_force
+
+    return str(in_force(options))
 
 
 def close() -> None:
     """End every process that was started here."""
-    sessions, Server.sessions = Server.sessions, None
+    sessions, Server.sessions, Server.policy = Server.sessions, None, None
     if sessions is not None:
         sessions.close()
 
@@ -69,7 +98,8 @@ def close() -> None:
     options=OPTIONS,
     start=start,
     close=close,
-    warm=("toolroll_bash.session",),
+    status=status,
+    warm=("toolroll_bash.session", "toolroll_bash.policy", "toolroll_bash.wrappers"),
 )
 def bash(  # noqa: PLR0913 - the reference system's parameters
     command: Annotated[str, "Bash code, many lines too."],
@@ -106,8 +136,16 @@ def _sessions(call: Call) -> "Sessions":
     if Server.sessions is None:
         from toolroll_bash.session import Sessions
 
-        Server.sessions = Sessions(call.options)
+        Server.policy = Server.policy or _policy(call.options)
+        Server.sessions = Sessions(call.options, Server.policy)
     return Server.sessions
+
+
+def _policy(options: "dict[str, Json]") -> "Policy":
+    """Raises: ValueError."""
+    from toolroll_bash.policy import Policy
+
+    return Policy.of(options)
 
 
 def _limit(timeout_ms: int | None, call: Call) -> tuple[float, list[str]]:
