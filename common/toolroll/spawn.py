@@ -114,6 +114,11 @@ class Server:
         self.close()
 
     @property
+    def alive(self) -> bool:
+        """True while its process may be asked; False before the first start and after a crash."""
+        return self._child is not None and self._child.alive
+
+    @property
     def revision(self) -> str:
         """The protocol revision spoken; empty before the first start."""
         return self._child.client.revision if self._child else ""
