@@ -164,7 +164,7 @@ def make_tree(folder: Path) -> None:
         "kept/.ignore": b"ignored.md\n",
     }
     for at in (65_530, 65_536, 65_540, 70_000, 131_060, 131_072, 131_100, 140_000, 200_000):
-        lines = b"return foo 12345678\n" * 11_000
+        lines = (b"return foo 12345678" + b" ." * 40 + b"\n") * 2_200
         files[f"nul_at_{at}.txt"] = lines[:at] + b"\0" + lines[at:]
         files[f"nul_short_{at}.txt"] = b"a\n" + lines[:at] + b"\0" + lines[at:]
     for name, data in files.items():

@@ -7,20 +7,20 @@ user's global excludes only inside a repository; a nested repository starts anew
 
 import os
 from errno import ELOOP, ENOENT, ENOTDIR
-from itertools import islice
 from os import O_CLOEXEC, O_DIRECTORY, O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY
 from stat import S_ISREG
 
 from toolroll.globs import Patterns, Verdicts, ignore_patterns, octets
+from toolroll.listing import BATCH_ENTRIES, Listing, Listings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from toolroll.call import Call
 
-    Entry = os.DirEntry[str]
-    Folder = tuple[str, int, list[Entry], list[Entry]]
+    Folder = tuple[str, int, Sequence[str]]
+    Shown = tuple[Sequence[str], Sequence[str], int, int]
     Stacks = tuple[tuple[Patterns, ...], tuple[Patterns, ...] | None]
 
 IGNORE_BYTES = 512 * 1024
@@ -28,9 +28,6 @@ IGNORE_BYTES = 512 * 1024
 
 OPEN_LEVELS = 64
 """Directories of one branch kept open at once: 8 walks side by side stay below the usual 1024."""
-
-BATCH_ENTRIES = 1024
-"""Entries between two looks at the call: 0.3 s with the most expensive patterns allowed."""
 
 INCLUDE_LEVELS = 10
 """How deep git configuration files may include each other, as in git."""
@@ -65,10 +62,10 @@ class Rules:
 
     Two stacks, the strongest first: the `.ignore` files from here upwards, then git's: `.gitignore`
     from here up to the repository's top, its `info/exclude`, the global excludes; None for git's
-    outside any repository.
+    outside any repository.  Equal `stacks` mean the same.
     """
 
-    __slots__ = ("_alike", "_is_still", "_stacks", "_uses_files", "_uses_git", "_verdicts")
+    __slots__ = ("_alike", "_is_still", "_uses_files", "_uses_git", "_verdicts", "stacks")
 
     def __init__(
         self,
@@ -78,7 +75,7 @@ class Rules:
         uses_git: bool = True,
         alike: "dict[Stacks, Rules] | None" = None,
     ) -> None:
-        own, git = self._stacks = stacks
+        own, git = self.stacks = stacks
         self._uses_files = uses_files
         self._uses_git = uses_git
         self._is_still = all(patterns.is_still for patterns in own + (git or ()))
@@ -111,10 +108,10 @@ class Rules:
         """
         if not self._uses_files:
             return self
-        stacks = self._stacks if self._is_still else _passed(self._stacks, name)
+        stacks = self.stacks if self._is_still else _passed(self.stacks, name)
         if names is None or ".gitignore" in names or ".ignore" in names or ".git" in names:
             stacks = _found(stacks, "", directory_fd, names, uses_git=self._uses_git)
-        return self if stacks == self._stacks else self._with(stacks)
+        return self if stacks == self.stacks else self._with(stacks)
 
     def _with(self, stacks: "Stacks") -> "Rules":
         known = self._alike.get(stacks)
@@ -137,7 +134,7 @@ class Rules:
         """What all the rules together say here of directories, or of all else."""
         made = self._verdicts[is_directory]
         if made is None:
-            own, git = self._stacks
+            own, git = self.stacks
             runs = [run for patterns in own + (git or ()) for run in patterns.runs(is_directory)]
             made = self._verdicts[is_directory] = Verdicts(runs)
         return made
@@ -347,17 +344,24 @@ class Branch:
 
     def down(self, name: str) -> int:
         """Go into the child `name` and return its descriptor.  Raises: OSError."""
-        if self._fds[-1] < 0:
-            self._reopen()
-        fd = os.open(name, FOLDER_FLAGS, dir_fd=self._fds[-1])
+        fd = os.open(name, FOLDER_FLAGS, dir_fd=self.fd)
         self._names.append(name)
         self._fds.append(fd)
         if len(self._fds) > OPEN_LEVELS:
             self._close(len(self._fds) - OPEN_LEVELS)
         return fd
 
+    @property
+    def fd(self) -> int:
+        """The descriptor of the current directory.  Raises: OSError."""
+        if self._fds[-1] < 0:
+            self._reopen()
+        return self._fds[-1]
+
     def up(self) -> None:
-        """Go back to the parent."""
+        """Go back to the parent; at the top do nothing."""
+        if not self._names:
+            return
         self._names.pop()
         fd = self._fds.pop()
         if fd >= 0:
@@ -383,61 +387,100 @@ class Branch:
 def walk(
     directory_fd: int,
     rules: Rules,
-    skipped: Skipped,
+    sieve: "Sieve",
+    listings: Listings,
     *,
-    hidden: bool = False,
-    prune: "Callable[[str], bool] | None" = None,
-    call: "Call | None" = None,
+    claim: "Callable[[str], bool] | None" = None,
+    backwards: bool = False,
 ) -> "Iterator[Folder]":
-    """Each directory with anything to show: (path, descriptor, regular files, links and special files).
+    """Each directory with files to show: (path, descriptor, names of its regular files).
 
-    `path` is relative to the start and ends in a slash (empty for the start); the descriptor is open,
-    and the entries' `stat` works, until the next step.  The order is the file system's.  `rules` are
-    those of the start; `prune(path)` is True for a directory that need not be entered.  A dotted entry
-    is shown with `hidden`, or when a `!` line takes it in (but `.git` only with `hidden`).
+    `path` is relative to the start and ends in a slash (empty for the start); the descriptor is open
+    until the next step.  `rules` are those of the start.  A directory comes before its folders, and
+    they come in the order of their names; `backwards` is exactly the reverse.  `claim(path)` is asked
+    when the turn of a directory has come, with files or without; the first False ends the walk.
     Raises: OSError when the start cannot be listed, ToolError CANCELLED.
     """
-    sieve = _Sieve(skipped, hidden=hidden, call=call)
     branch = Branch(directory_fd)
+    listing = listings.of(directory_fd, sieve.goes_on)
+    levels = [sieve.level("", listing, rules, backwards=backwards)]
     try:
-        files, others, folders = sieve.sort(sieve.entries(directory_fd), rules)
-        if files or others:
-            yield "", directory_fd, files, others
-        levels = [(rules, folders)]
-        while sieve.goes_on():
-            if not folders:
-                levels.pop()
-                if not levels:
+        while levels:
+            level = levels[-1]
+            if not level.is_done and not (backwards and level.folders):
+                level.is_done = True
+                if claim is not None and not claim(level.path):
                     return
+                sieve.count(level)
+                if level.files and (fd := sieve.open(branch)) is not None:
+                    yield level.path, fd, level.files
+            elif not level.folders:
+                levels.pop()
                 branch.up()
-                rules, folders = levels[-1]
-                continue
-            name = folders.pop()
-            if prune is not None and prune(branch.path + name):
-                continue
-            try:
-                fd = branch.down(name)
-            except OSError as error:
-                sieve.refused(error)
-                continue
-            entries = sieve.listed(fd)
-            rules = rules.enter(name, fd, entries)
-            files, others, folders = sieve.sort(entries, rules)
-            if files or others:
-                yield branch.path, fd, files, others
-            levels.append((rules, folders))
+            elif not sieve.goes_on():
+                return
+            else:
+                name = level.folders.pop()
+                path = level.path + name
+                if sieve.prunes(path):
+                    continue
+                try:
+                    fd, listing = _entered(branch, name, listings, sieve)
+                except OSError as error:
+                    if claim is not None and not claim(path + "/"):
+                        return
+                    sieve.refused(error)
+                    continue
+                inner = level.rules.enter(name, fd, listing.dotted)
+                levels.append(sieve.level(path + "/", listing, inner, backwards=backwards))
     finally:
         branch.close()
 
 
-class _Sieve:
-    """Reads directories and sorts their entries, counting what is left out."""
+def _entered(branch: Branch, name: str, listings: Listings, sieve: "Sieve") -> tuple[int, Listing]:
+    """The child `name`, which is gone into, and what lies in it.  Raises: OSError."""
+    fd = branch.down(name)
+    try:
+        return fd, listings.of(fd, sieve.goes_on)
+    except OSError:
+        branch.up()
+        raise
 
-    __slots__ = ("_call", "_hidden", "_skipped")
 
-    def __init__(self, skipped: Skipped, *, hidden: bool, call: "Call | None") -> None:
+class Level:
+    """A directory on the way: its rules and files, the folders to enter, and how many are left out."""
+
+    __slots__ = ("files", "folders", "hidden", "ignored", "is_done", "path", "rules")
+
+    def __init__(self, path: str, rules: Rules) -> None:
+        self.path = path
+        self.rules = rules
+        self.files: Sequence[str] = ()
+        self.folders: list[str] = []  # the next one to enter is the last
+        self.ignored = self.hidden = 0
+        self.is_done = False
+
+
+class Sieve:
+    """What a walk leaves out, counted in `skipped`; `call` may stop it.
+
+    A dotted entry is shown with `hidden`, or when a `!` line takes it in (but `.git` only with `hidden`).
+    `prune(path)` is True for a directory that need not be entered.
+    """
+
+    __slots__ = ("_call", "_hidden", "_prune", "_skipped")
+
+    def __init__(
+        self,
+        skipped: Skipped,
+        *,
+        hidden: bool = False,
+        prune: "Callable[[str], bool] | None" = None,
+        call: "Call | None" = None,
+    ) -> None:
         self._skipped = skipped
         self._hidden = hidden
+        self._prune = prune
         self._call = call
 
     def goes_on(self) -> bool:
@@ -448,23 +491,9 @@ class _Sieve:
         self._skipped.incomplete |= self._call.expired
         return not self._skipped.incomplete
 
-    def entries(self, fd: int) -> "dict[str, Entry]":
-        """All entries of a directory by name.  Raises: OSError."""
-        with os.scandir(fd) as found:
-            entries = {entry.name: entry for entry in islice(found, BATCH_ENTRIES)}
-            goal = BATCH_ENTRIES
-            while len(entries) == goal and self.goes_on():
-                goal += BATCH_ENTRIES
-                entries.update((entry.name, entry) for entry in islice(found, BATCH_ENTRIES))
-        return entries
-
-    def listed(self, fd: int) -> "dict[str, Entry]":
-        """All entries of a directory by name; none, and counted, when it cannot be read."""
-        try:
-            return self.entries(fd)
-        except OSError as error:
-            self.refused(error)
-            return {}
+    def prunes(self, path: str) -> bool:
+        """True for a directory that need not be entered."""
+        return self._prune is not None and self._prune(path)
 
     def refused(self, error: OSError) -> None:
         """Count a directory that could not be opened or read."""
@@ -473,63 +502,83 @@ class _Sieve:
         else:
             self._skipped.unreadable += 1
 
-    def sort(
-        self, entries: "dict[str, Entry]", rules: Rules
-    ) -> "tuple[list[Entry], list[Entry], list[str]]":
-        """The regular files, the links and special files, the names of the directories to enter."""
-        found: tuple[list[Entry], list[Entry], list[str]] = ([], [], [])
+    def open(self, branch: Branch) -> int | None:
+        """The descriptor of the current directory; None, and counted, when it has gone meanwhile."""
         try:
-            if len(entries) <= BATCH_ENTRIES:
-                self._sort(entries.items(), rules, *found)
-                return found
-            left = iter(entries.items())
-            while self.goes_on() and (batch := list(islice(left, BATCH_ENTRIES))):
-                self._sort(batch, rules, *found)
-        except OSError as error:  # where a file system does not tell kinds, asking for one can fail
+            return branch.fd
+        except OSError as error:
             self.refused(error)
-        return found
+            return None
 
-    def _sort(
-        self,
-        batch: "Iterable[tuple[str, Entry]]",
-        rules: Rules,
-        files: "list[Entry]",
-        others: "list[Entry]",
-        folders: list[str],
-    ) -> None:
-        of_files, of_folders = rules.verdicts(False), rules.verdicts(True)
-        named = of_files.named
-        exact, starts, ends, wild = named.exact, named.starts, named.ends, named.wild
-        for name, entry in batch:
-            if name[0] == "." and not self._shows(name, entry, rules):
-                continue
-            if entry.is_file(follow_symlinks=False):
-                key = name if name.isascii() else octets(name)
-                if (
-                    key in exact
-                    or (ends and key.endswith(ends))
-                    or (starts and key.startswith(starts))
-                    or (wild is not None and wild(key))
-                ) and of_files.of(key):
-                    self._skipped.ignored += 1
-                else:
-                    files.append(entry)
-                continue
-            is_directory = entry.is_dir(follow_symlinks=False)
-            if (of_folders if is_directory else of_files).of(octets(name)):
-                self._skipped.ignored += 1
-            elif is_directory:
-                folders.append(name)
-            else:
-                others.append(entry)
+    def count(self, level: Level) -> None:
+        """Count what a directory leaves out, as its turn has come."""
+        self._skipped.ignored += level.ignored
+        self._skipped.hidden += level.hidden
 
-    def _shows(self, name: str, entry: "Entry", rules: Rules) -> bool:
-        """What becomes of a dotted name; git never shows its own directory, whatever a `!` line says."""
-        verdict = rules.verdict(name, entry.is_dir(follow_symlinks=False))
-        if verdict:
-            self._skipped.ignored += 1
-            return False
-        if self._hidden or (verdict is False and name != ".git"):
-            return True
-        self._skipped.hidden += 1
-        return False
+    def level(self, path: str, listing: Listing, rules: Rules, *, backwards: bool) -> Level:
+        """A directory without what is left out."""
+        reason = rules.stacks, self._hidden
+        if listing.shown is None or listing.shown[0] != reason:
+            shown = reason, *self._sieved(listing, rules)
+            listing.shown = None if self._skipped.incomplete else shown
+        else:
+            shown = listing.shown
+        _, files, folders, ignored, hidden = shown
+        level = Level(path, rules)
+        level.files, level.folders = files, [*folders] if backwards else [*reversed(folders)]
+        level.ignored, level.hidden = ignored, hidden
+        return level
+
+    def _sieved(self, listing: Listing, rules: Rules) -> "Shown":
+        """Files, folders in order, and how many are ignored and hidden."""
+        files = self._passed(listing.files, rules.verdicts(False), listing.is_ascii)
+        folders = self._passed(listing.folders, rules.verdicts(True), listing.is_ascii)
+        ignored = len(listing.files) + len(listing.folders) - len(files) - len(folders)
+        if not listing.dotted:
+            return files, folders, ignored, 0
+        hidden = 0
+        files, folders = [*files], [*folders]
+        for name, is_folder in listing.dotted.items():
+            verdict = rules.verdict(name, bool(is_folder))
+            if verdict:
+                ignored += 1
+            elif not self._hidden and (verdict is None or name == ".git"):
+                hidden += 1
+            elif is_folder is not None:
+                (folders if is_folder else files).append(name)
+        return files, sorted(folders), ignored, hidden
+
+    def _passed(
+        self, names: "Sequence[str]", verdicts: Verdicts, is_ascii: bool
+    ) -> "Sequence[str]":
+        if len(names) <= BATCH_ENTRIES or not verdicts.runs:
+            return not_ignored(names, verdicts, is_ascii)
+        batches = (names[at : at + BATCH_ENTRIES] for at in range(0, len(names), BATCH_ENTRIES))
+        return [
+            name
+            for batch in batches
+            if self.goes_on()
+            for name in not_ignored(batch, verdicts, is_ascii)
+        ]
+
+
+def not_ignored(names: "Sequence[str]", verdicts: Verdicts, is_ascii: bool) -> "Sequence[str]":
+    """Those of the names in a directory that no rule ignores; `is_ascii` when all of them are."""
+    if not verdicts.runs:
+        return names
+    named, of = verdicts.named, verdicts.of
+    exact, starts, ends, wild = named.exact, named.starts, named.ends, named.wild
+    keys = names if is_ascii else list(map(octets, names))
+    return [
+        name
+        for name, key in zip(names, keys, strict=True)
+        if not (
+            (
+                key in exact
+                or key.endswith(ends)
+                or key.startswith(starts)
+                or (wild is not None and wild(key))
+            )
+            and of(key)
+        )
+    ]

@@ -15,8 +15,9 @@ from tests.conftest import open_descriptors
 from toolroll.call import Call
 from toolroll.errors import ErrorCode, ToolError
 from toolroll.guard import Guard
+from toolroll.listing import BATCH_ENTRIES, Listings
 from toolroll.paths import Roots
-from toolroll.walk import BATCH_ENTRIES, OPEN_LEVELS, Rules, Skipped, git_settings, walk
+from toolroll.walk import OPEN_LEVELS, Rules, Sieve, Skipped, git_settings, walk
 
 
 @pytest.fixture(autouse=True)
@@ -68,11 +69,11 @@ def listed(
     no_ignore_vcs: bool = False,
 ) -> set[str]:
     rules = Rules.at(str(top), no_ignore=no_ignore, no_ignore_vcs=no_ignore_vcs)
-    found: set[str] = set()
+    sieve = Sieve(skipped or Skipped(), hidden=hidden)
     with opened(top) as fd:
-        for path, _, files, others in walk(fd, rules, skipped or Skipped(), hidden=hidden):
-            found.update(path + entry.name for entry in files + others)
-    return found
+        return {
+            path + name for path, _, files in walk(fd, rules, sieve, Listings()) for name in files
+        }
 
 
 def as_git_lists(top: Path) -> set[str]:
@@ -81,11 +82,10 @@ def as_git_lists(top: Path) -> set[str]:
 
 
 def as_we_list(top: Path) -> set[str]:
+    sieve = Sieve(Skipped(), hidden=True, prune=lambda path: path == ".git")
     with opened(top) as fd:
-        folders = walk(
-            fd, Rules.at(str(top)), Skipped(), hidden=True, prune=lambda path: path == ".git"
-        )
-        return {path + entry.name for path, _, files, others in folders for entry in files + others}
+        folders = walk(fd, Rules.at(str(top)), sieve, Listings())
+        return {path + name for path, _, files in folders for name in files}
 
 
 # ---- which rules count ----
@@ -321,7 +321,10 @@ def as_git_lists_without_specials(top: Path) -> set[str]:
 def test_a_link_to_a_directory_is_not_one_to_a_rule(repository: Path) -> None:
     grow(repository, {".gitignore": "out/\n", "real/out/a": "", "real/b": ""})
     (repository / "out").symlink_to("real")
-    assert listed(repository) == {"out", "real/b"}
+    skipped = Skipped()
+    assert listed(repository, skipped) == {"real/b"}
+    assert skipped.ignored == 1
+    assert not Rules.at(str(repository)).ignores("out", False)
 
 
 # ---- one directory at a time ----
@@ -377,9 +380,50 @@ def test_a_pruned_directory_is_not_entered(tmp_path: Path) -> None:
         return path == "a/b"
 
     with opened(tmp_path) as fd:
-        found = [path for path, *_ in walk(fd, Rules(), Skipped(), prune=prune)]
+        sieve = Sieve(Skipped(), prune=prune)
+        found = [path for path, *_ in walk(fd, Rules(), sieve, Listings())]
     assert sorted(found) == ["a/c/", "d/"]
     assert sorted(asked) == ["a", "a/b", "a/c", "d"]
+
+
+# ---- the order, and two walks that meet ----
+
+
+def test_a_directory_comes_before_its_folders_and_backwards_is_the_reverse(tmp_path: Path) -> None:
+    grow(tmp_path, {"f": "", "a/f": "", "a/b/f": "", "a.b/f": "", "c/d/f": "", "e/f": ""})
+    with opened(tmp_path) as fd:
+        there = [path for path, *_ in walk(fd, Rules(), Sieve(Skipped()), Listings())]
+        back = walk(fd, Rules(), Sieve(Skipped()), Listings(), backwards=True)
+        assert [path for path, *_ in back] == there[::-1]
+    assert there == ["", "a/", "a/b/", "a.b/", "c/d/", "e/"]
+
+
+@pytest.mark.parametrize("most", range(9))
+def test_two_walks_that_share_claims_show_and_count_everything_once(
+    repository: Path, most: int
+) -> None:
+    grow(repository, {".gitignore": "*.o\n", "f": "", "a/f": "", "a/x.o": "", "a/b/f": ""})
+    grow(repository, {"c/y.o": "", "c/d/f": "", "e/.h": "", "e/f": ""})
+    claimed: list[str] = []
+    counts = []
+    with opened(repository) as fd:
+        for backwards, room in ((False, most), (True, 99)):
+            until = len(claimed) + room
+
+            def claim(path: str, until: int = until) -> bool:
+                if path in claimed or len(claimed) >= until:
+                    return False
+                claimed.append(path)
+                return True
+
+            skipped = Skipped()
+            sieve = Sieve(skipped)
+            rules = Rules.at(str(repository))
+            shown = walk(fd, rules, sieve, Listings(), claim=claim, backwards=backwards)
+            counts.append((skipped, [path for path, *_ in shown]))
+    (one, first), (two, second) = counts
+    assert sorted(first + second) == ["", "a/", "a/b/", "c/d/", "e/"]
+    assert (one.ignored + two.ignored, one.hidden + two.hidden) == (2, 3)
 
 
 # ---- any tree ----
@@ -393,25 +437,20 @@ def test_names_of_any_bytes_are_listed(tmp_path: Path) -> None:
     assert {os.fsencode(name) for name in listed(tmp_path)} == set(names)
 
 
-def test_links_are_shown_and_never_followed(tmp_path: Path) -> None:
+def test_links_are_neither_shown_nor_followed(tmp_path: Path) -> None:
     grow(tmp_path, {"top/a/f": "", "outside/secret": ""})
     top = tmp_path / "top"
     (top / "up").symlink_to("..")
     (top / "a" / "loop").symlink_to(".")
     (top / "broken").symlink_to("nowhere")
-    assert listed(top) == {"a/f", "up", "a/loop", "broken"}
-    with opened(top) as fd:
-        (first, *_rest) = walk(fd, Rules(), Skipped())
-        assert [entry.name for entry in first[2]] == []
-        assert sorted(entry.name for entry in first[3]) == ["broken", "up"]
+    assert listed(top) == {"a/f"}
 
 
-def test_entries_can_be_stated_by_descriptor(tmp_path: Path) -> None:
+def test_files_can_be_stated_by_descriptor(tmp_path: Path) -> None:
     grow(tmp_path, {"a/b/f": "12345"})
     with opened(tmp_path) as fd:
-        for _, folder, (entry,), _ in walk(fd, Rules(), Skipped()):
-            assert entry.stat(follow_symlinks=False).st_size == 5
-            assert os.stat("f", dir_fd=folder).st_size == 5
+        for _, folder, (name,) in walk(fd, Rules(), Sieve(Skipped()), Listings()):
+            assert os.stat(name, dir_fd=folder).st_size == 5
 
 
 DEEPER = "d" * 40
@@ -422,8 +461,8 @@ def grow_deep(top: Path, levels: int) -> None:
     for _ in range(levels):
         for name in (DEEPER, "e"):
             os.mkdir(name, dir_fd=fd)
-        os.close(os.open("f", os.O_CREAT | os.O_WRONLY, dir_fd=fd))
-        os.symlink("f", "e/l", dir_fd=fd)
+        for name in ("f", "e/l"):
+            os.close(os.open(name, os.O_CREAT | os.O_WRONLY, dir_fd=fd))
         fd = moved(fd, DEEPER)
     os.close(fd)
 
@@ -458,17 +497,19 @@ def few_descriptors(more: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_a_tree_deeper_than_path_max_needs_few_descriptors(tmp_path: Path) -> None:
+@pytest.mark.parametrize("backwards", [False, True])
+def test_a_tree_deeper_than_path_max_needs_few_descriptors(tmp_path: Path, backwards: bool) -> None:
     levels = 5 * OPEN_LEVELS
     assert levels * len(DEEPER) > 4096
     grow_deep(tmp_path, levels)
     skipped = Skipped()
     try:
         with few_descriptors(OPEN_LEVELS + 8), opened(tmp_path) as top:
-            found = [(len(files), len(others)) for *_, files, others in walk(top, Rules(), skipped)]
+            folders = walk(top, Rules(), Sieve(skipped), Listings(), backwards=backwards)
+            found = [name for _, fd, (name,) in folders if os.stat(name, dir_fd=fd)]
     finally:
         fell_deep(tmp_path, levels)
-    assert sorted(found) == [(0, 1)] * levels + [(1, 0)] * levels
+    assert sorted(found) == ["f"] * levels + ["l"] * levels
     assert (skipped.unreadable, skipped.vanished) == (0, 0)
 
 
@@ -476,7 +517,7 @@ def test_a_walk_left_half_way_closes_what_it_opened(tmp_path: Path) -> None:
     grow(tmp_path, {"a/b/c/d/f": "", "a/b/c/e/f": ""})
     with opened(tmp_path) as fd:
         before = open_descriptors()
-        folders = walk(fd, Rules(), Skipped())
+        folders = walk(fd, Rules(), Sieve(Skipped()), Listings())
         next(folders)
         assert open_descriptors() > before
         folders.close()  # type: ignore[attr-defined]  # an iterator to callers, a generator here
@@ -503,7 +544,7 @@ def test_an_unreadable_directory_is_counted_and_the_rest_goes_on(tmp_path: Path)
     skipped = Skipped()
     try:
         with opened(tmp_path) as fd, ordinary_user():
-            found = {path for path, *_ in walk(fd, Rules(), skipped)}
+            found = {path for path, *_ in walk(fd, Rules(), Sieve(skipped), Listings())}
     finally:
         (tmp_path / "closed").chmod(0o755)
     assert found == {"a/", "z/"}
@@ -516,7 +557,7 @@ def test_a_directory_that_vanishes_or_becomes_a_link_is_counted(tmp_path: Path) 
     grow(tmp_path, {"outside/secret": ""})
     skipped = Skipped()
     with opened(top) as fd:
-        folders = walk(fd, Rules(), skipped)
+        folders = walk(fd, Rules(), Sieve(skipped), Listings())
         assert next(folders)[0] == ""
         (top / "gone").rename(tmp_path / "gone")
         (top / "swapped").rename(tmp_path / "swapped")
@@ -538,7 +579,7 @@ def test_a_start_that_cannot_be_listed_is_an_error(tmp_path: Path) -> None:
     fd = os.open(tmp_path / "f", os.O_RDONLY)
     try:
         with pytest.raises(NotADirectoryError):
-            list(walk(fd, Rules(), Skipped()))
+            list(walk(fd, Rules(), Sieve(Skipped()), Listings()))
     finally:
         os.close(fd)
 
@@ -551,7 +592,7 @@ def test_a_cancelled_call_stops_the_walk(tmp_path: Path) -> None:
     call = Call(Roots([str(tmp_path)]), Guard({}))
     with opened(tmp_path) as fd:
         before = open_descriptors()
-        folders = walk(fd, Rules(), Skipped(), call=call)
+        folders = walk(fd, Rules(), Sieve(Skipped(), call=call), Listings())
         next(folders)
         call.cancel()
         with pytest.raises(ToolError) as stopped:
@@ -565,7 +606,7 @@ def test_a_call_out_of_time_leaves_the_walk_incomplete(tmp_path: Path) -> None:
     call = Call(Roots([str(tmp_path)]), Guard({}))
     skipped = Skipped()
     with opened(tmp_path) as fd:
-        folders = walk(fd, Rules(), skipped, call=call)
+        folders = walk(fd, Rules(), Sieve(skipped, call=call), Listings())
         assert next(folders)[0] == ""
         call.deadline = 0.0
         assert list(folders) == []

@@ -13,9 +13,9 @@ import pytest
 
 from toolroll.call import Call
 from toolroll.errors import ErrorCode
+from toolroll.listing import SETTLED_NS, Listings
 from toolroll.tool import Outcome
 from toolroll_glob import find
-from toolroll_glob.listing import SETTLED_NS, Listings
 from toolroll_glob.tool import glob, start
 
 if TYPE_CHECKING:
@@ -571,7 +571,7 @@ def test_many_stars_take_no_time(folder: Path, found: Found, pattern: str) -> No
 @pytest.fixture
 def settled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Listings are kept at once, as they are a moment later in real life."""
-    monkeypatch.setattr("toolroll_glob.listing.SETTLED_NS", -(10**12))
+    monkeypatch.setattr("toolroll.listing.SETTLED_NS", -(10**12))
 
 
 def change(folder: Path) -> Iterator[tuple[str, list[str]]]:
@@ -636,8 +636,8 @@ def test_what_is_kept_stays_within_its_bounds(
     call = make_call(folder, cache_mb=1)
     for _ in range(2):
         assert answer(glob, call, pattern="**/*.py", limit=1).structured["total"] == 24_000
-        assert 0 < cache._size <= 1_000_000
-        assert cache._size == sum(one.size for one in cache._kept.values())
+        assert 0 < cache.size <= 1_000_000
+        assert cache.size == sum(one.size for one in cache._kept.values())
     (folder / "other").mkdir()
     fill(folder / "other", "y.py")
     answer(glob, call, pattern="*.py", path="other")

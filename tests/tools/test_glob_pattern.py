@@ -15,8 +15,8 @@ FLAGS = wcmatch.GLOBSTAR | wcmatch.BRACE | wcmatch.EXTGLOB | wcmatch.FORCEUNIX
 NAMES = st.from_regex("[abc-][abc.-]{0,3}", fullmatch=True)
 PATHS = st.lists(NAMES, min_size=1, max_size=4).map("/".join)
 PIECES = (
-    "a b ab . - c * ? ** [ab] [!a] [a-c] [[:alpha:]] {a,b} {a,b.c,} {a,{b,c}} @(a|b) ?(a) *(a|b) "
-    "+(ab|c) !(a) !(*.c) \\a"
+    "a b ab . - c * ? ** [ab] [!a] [a-c] [a [-a] [c-a] [!] [[:alpha:]] {a,b} {a,b.c,} {a,{b,c}} @(a|b) ?(a) "
+    "*(a|b) +(ab|c) !(a) !(*.c) \\a"
 )
 PARTS = st.one_of(
     st.just("**"), st.lists(st.sampled_from(PIECES.split()), min_size=1, max_size=3).map("".join)

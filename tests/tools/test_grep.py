@@ -226,6 +226,18 @@ def test_a_zero_names_the_hidden_file_that_matches(folder: Path, found: Ask) -> 
     assert body(found("needle", include=".github/**")) == ".github/ci.yml\n1: needle"
 
 
+def test_a_second_look_has_only_a_part_of_the_time(
+    folder: Path, found: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(folder, {"a": "Foo\n", ".b": "foo\n"})
+    assert "ignore_case=true" in found("foo").text
+    monkeypatch.setattr(search, "SECOND_LOOK_S", 0.0)
+    monkeypatch.setattr(search, "SECOND_LOOK_PART", 0.0)
+    outcome = found("foo")
+    assert outcome.text == "No matches in 1 file. Skipped: 1 hidden."
+    assert "incomplete" not in outcome.structured
+
+
 def test_an_include_that_fits_no_file_is_said(folder: Path, found: Ask) -> None:
     write(folder, {"a.py": "x\n"})
     assert found("x", include="*.rs").text.startswith("No files that fit include '*.rs'.")
@@ -385,6 +397,77 @@ def test_a_second_change_within_one_tick_of_the_clock_is_seen(folder: Path, foun
     for n in range(50):
         (folder / "a").write_text(f"{n:03}\n")
         assert body(found(f"{n:03}", output_mode="files")) == "a"
+
+
+@pytest.fixture
+def settled(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """New processes that keep what they read, and listings, however young: so that they might be stale."""
+    search.POOL.close()
+    monkeypatch.setattr("toolroll.listing.SETTLED_NS", -(10**12))
+    monkeypatch.setattr("toolroll_grep.contents.YOUNG_NS", -(10**18))
+    yield
+    search.POOL.close()
+
+
+def tick(folder: Path) -> None:
+    """Wait until the file system's clock has moved on."""
+    probe = folder.parent / "probe"
+    probe.touch()
+    began = probe.stat().st_ctime_ns
+    until = monotonic() + 5
+    while probe.stat().st_ctime_ns == began:
+        assert monotonic() < until
+        probe.touch()
+
+
+def changed(folder: Path) -> "Iterator[tuple[str, set[str]]]":
+    """Change a tree in one way after the other; the files with matches after each."""
+    yield "as it was", {"d0/f0", "d9/f9"}
+    status = (folder / "d5/f5").stat()
+    (folder / "d5/f5").write_text("x\n")
+    os.utime(folder / "d5/f5", ns=(status.st_atime_ns, status.st_mtime_ns))
+    yield "same size, and the old time put back", {"d0/f0", "d5/f5", "d9/f9"}
+    (folder / "new").write_text("x\n")
+    os.utime(folder / "new", ns=(status.st_atime_ns, status.st_mtime_ns))
+    (folder / "new").rename(folder / "d5/f6")
+    yield "another file renamed over it", {"d0/f0", "d5/f5", "d5/f6", "d9/f9"}
+    (folder / "d5/f5").write_text("y\n")
+    (folder / "d9/f9").unlink()
+    yield "changed and removed", {"d0/f0", "d5/f6"}
+    (folder / "d3/deep/er").mkdir(parents=True)
+    (folder / "d3/deep/er/f").write_text("x\n")
+    yield "a new directory", {"d0/f0", "d5/f6", "d3/deep/er/f"}
+    (folder / "d3/deep").rename(folder / "a")
+    (folder / "d5").rename(folder / "z")
+    yield "directories that moved", {"d0/f0", "z/f6", "a/er/f"}
+    (folder / ".ignore").write_text("/z\n")
+    yield "a new rule", {"d0/f0", "a/er/f"}
+    (folder / ".ignore").write_text("/d0")
+    yield "a changed rule", {"z/f6", "a/er/f"}
+    (folder / ".ignore").unlink()
+    (folder / "z/f6").unlink()
+    (folder / "z/f6").symlink_to("../d0/f0")
+    yield "a link in the place of a file", {"d0/f0", "a/er/f"}
+    (folder / "a").rename(folder / "b")
+    (folder / "a").symlink_to("b")
+    yield "a link in the place of a directory", {"d0/f0", "b/er/f"}
+
+
+@pytest.mark.usefixtures("settled")
+def test_nothing_stale_is_ever_answered(folder: Path, found: Ask) -> None:
+    for part in range(10):
+        (folder / f"d{part}").mkdir()
+        for n in range(120):
+            (folder / f"d{part}/f{n}").write_text("x\n" if part == n and n in {0, 9} else "y\n")
+    for what, names in changed(folder):
+        tick(folder)
+        for mode in ("files", "count", "content"):
+            for _ in range(2):
+                rows = found("x", output_mode=mode).structured["results"]
+                assert {row["path"] for row in rows} == names, (what, mode)
+        assert facts(found("y", output_mode="count", limit=1)).startswith("[truncated: 1 of ")
+        tick(folder)
+    assert all(search.POOL._places)
 
 
 # Patterns
@@ -660,23 +743,31 @@ def test_a_file_larger_than_a_piece_is_searched_whole(
 # The real process
 
 
-def test_the_server_answers_and_its_processes_end_with_it(folder: Path, wire: Wire) -> None:
-    write(folder, {"a.py": "def main\n"})
-    server = wire("toolroll_grep", "--root", folder).open()
-    result = server.call("GrepTool", pattern="def main")
-    assert "1: def main" in result["content"][0]["text"]
+@pytest.fixture
+def large(folder: Path) -> Path:
+    """A tree that two processes search."""
+    for part in range(20):
+        (folder / f"d{part}").mkdir()
+        for n in range(100):
+            (folder / f"d{part}/{n}").write_text("x\n")
+    return folder
+
+
+def test_a_killed_server_leaves_no_process(large: Path, wire: Wire) -> None:
+    server = wire("toolroll_grep", "--root", large).open()
+    assert "2000 files" in server.call("GrepTool", pattern="x")["content"][0]["text"]
     children = children_of(server.process.pid)
-    assert children
+    assert len(children) == 2
     os.kill(server.process.pid, signal.SIGKILL)
     assert server.close() == -signal.SIGKILL
     assert all(gone(pid) for pid in children)
 
 
-def test_a_server_whose_input_ends_leaves_no_process(folder: Path, wire: Wire) -> None:
-    write(folder, {"a.py": "def main\n"})
-    server = wire("toolroll_grep", "--root", folder).open()
+def test_a_server_whose_input_ends_leaves_no_process(large: Path, wire: Wire) -> None:
+    server = wire("toolroll_grep", "--root", large).open()
     server.call("GrepTool", pattern="x")
     children = children_of(server.process.pid)
+    assert len(children) == 2
     assert server.close() == 0
     assert all(gone(pid) for pid in children)
 

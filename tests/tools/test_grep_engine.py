@@ -1,6 +1,8 @@
 """The parts of GrepTool by themselves: patterns rewritten for whole files, contents, reports."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -9,9 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolroll.errors import ToolError
-from toolroll_grep.contents import Store
+from toolroll_grep import contents
+from toolroll_grep.contents import Content, Part, Store, stamp
+from toolroll_grep.dialect import escaped
 from toolroll_grep.engine import Finder, clipped
-from toolroll_grep.pattern import Plan, escaped, plan
+from toolroll_grep.pattern import Plan, plan
 from toolroll_grep.report import shared
 
 PATTERNS = [
@@ -216,19 +220,92 @@ def test_a_clipped_line_holds_the_start_of_its_match(line: str, column: int, len
         assert first <= column < first + 400 or line.endswith("\r")
 
 
-def test_what_was_kept_is_bounded_and_a_settled_file_is_trusted(tmp_path: Path) -> None:
+@contextmanager
+def opened(folder: Path) -> Iterator[int]:
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def read(store: Store, fd: int, name: str) -> Content:
+    content = store.read(name, fd)
+    assert content is not None
+    return content
+
+
+def part_of(names: tuple[str, ...], fd: int) -> Part:
+    part = Part(names)
+    part.stamps = [stamp(os.stat(name, dir_fd=fd)) for name in names]
+    return part
+
+
+def test_a_file_that_may_change_within_this_tick_is_not_kept(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"x")
     store = Store(10_000)
-    for number in range(10):
-        (tmp_path / str(number)).write_bytes(b"x" * 2_000)
-    fd = os.open(tmp_path, os.O_RDONLY)
+    kept = store.folder("")
+    with opened(tmp_path) as fd:
+        content = read(store, fd, "a")
+        assert content.stamp != stamp(os.stat("a", dir_fd=fd))
+    store.keep(kept, "a", content)
+    assert not kept
+    part = Part(("a",))
+    part.stamps.append(content.stamp)
+    assert not part.is_sure
+
+
+@pytest.fixture
+def settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are kept however young they are."""
+    monkeypatch.setattr(contents, "YOUNG_NS", -(10**18))
+
+
+@pytest.mark.usefixtures("settled")
+def test_what_is_kept_is_bounded_and_goes_when_it_is_not_searched(tmp_path: Path) -> None:
+    store = Store(9_000)
     kept = store.folder("")
     for number in range(10):
-        content = store.read(str(number), fd)
-        assert content is not None
-        assert not content.fits(os.stat(str(number), dir_fd=fd))  # it may change within this tick
-        store.keep(kept, str(number), content)
-    os.close(fd)
-    assert len(kept) == 4
-    for _ in range(20):
+        (tmp_path / str(number)).write_bytes(b"x" * 2_000)
+    with opened(tmp_path) as fd:
+        for number in range(10):
+            content = read(store, fd, str(number))
+            assert content.stamp == stamp(os.stat(str(number), dir_fd=fd))
+            store.keep(kept, str(number), content)
+    assert list(kept) == ["0", "1", "2"]
+    for _ in range(2 * contents.IDLE_CALLS):
         store.tidy()
+    assert not store.folder("")
+
+
+@pytest.mark.usefixtures("settled")
+def test_what_was_found_has_room_where_contents_have_none(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"x" * 10_000)
+    store = Store(10_000)
+    kept = store.folder("")
+    with opened(tmp_path) as fd:
+        store.keep(kept, "a", read(store, fd, "a"))
+        known = store.known("query")
+        store.learn(known, ("", 0), part_of(("a",), fd), kept)
     assert not kept
+    assert list(store.known("query")) == [("", 0)]
+
+
+@pytest.mark.usefixtures("settled")
+def test_what_older_queries_found_makes_room_for_what_newer_ones_find(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"x")
+    store = Store(3 * contents.PART_BYTES)
+    with opened(tmp_path) as fd:
+        part = part_of(("a",), fd)
+        for query in range(3):
+            store.learn(store.known(query), ("", 0), part, {})
+    assert not store.known(0)
+    assert store.known(2)
+
+
+def test_of_the_queries_only_the_last_ones_are_known() -> None:
+    store = Store(1_000_000)
+    for query in range(contents.QUERIES + 1):
+        store.learn(store.known(query), ("", 0), Part(()), {})
+    assert store.known(1)
+    assert not store.known(0)

@@ -9,10 +9,10 @@ from heapq import nsmallest
 from stat import S_IFMT, S_IFREG, S_ISLNK
 from time import monotonic
 
-from toolroll.globs import matcher, octets
+from toolroll.globs import matcher
+from toolroll.listing import BATCH_ENTRIES, Listing, Listings
 from toolroll.paths import quoted
-from toolroll.walk import Branch, Rules
-from toolroll_glob.listing import BATCH_ENTRIES, Listing, Listings
+from toolroll.walk import Branch, Rules, not_ignored
 from toolroll_glob.pattern import Glob
 
 TYPE_CHECKING = False
@@ -331,26 +331,11 @@ class Search:
     ) -> "Sequence[str]":
         if not verdicts.runs:
             return names
-        named, of = verdicts.named, verdicts.of
-        exact, starts, ends, wild = named.exact, named.starts, named.ends, named.wild
         kept: list[str] = []
         seen = 0
         for batch in self._batches(names):
             seen += len(batch)
-            keys = batch if is_ascii else list(map(octets, batch))
-            kept += [
-                name
-                for name, key in zip(batch, keys, strict=True)
-                if not (
-                    (
-                        key in exact
-                        or key.endswith(ends)
-                        or key.startswith(starts)
-                        or (wild is not None and wild(key))
-                    )
-                    and of(key)
-                )
-            ]
+            kept += not_ignored(batch, verdicts, is_ascii)
         self.skipped.ignored += seen - len(kept)
         return kept
 

@@ -5,6 +5,7 @@ ever sees more than one name and the walk goes nowhere in vain.  Parts of letter
 by text methods; for all others wcmatch translates, and `regex` matches under a time limit.
 """
 
+from toolroll import carried
 from toolroll.errors import ErrorCode, ToolError
 from toolroll.globs import PATTERN_CHARS, Names
 from toolroll.paths import quoted
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
         tuple[Parts, int], ...
     ]  # patterns that may still match, each from its n-th part on
     Test = Callable[[str], object]
+    Chars = tuple[str, bool]  # characters, and whether it must be one of them
 
 CHOICES = 1000
 """Most patterns that the braces of one may stand for: wcmatch's own limit."""
@@ -33,6 +35,7 @@ STAGES = 1000
 """Kept stages of one pattern: a usual one has two or three."""
 
 EXACT, START, END, STARRED, WILD, MIXED = range(6)
+ANY: "Chars" = ("", False)
 
 
 class Part:
@@ -313,9 +316,11 @@ def names(parts: "Iterable[Part]", *, dotted: bool = False) -> Names:
             tests.append(_starred(part.texts))
         else:
             texts[part.kind].append(part.texts[0])
-    if texts[WILD]:
-        globs = list(dict.fromkeys(texts[WILD]))
-        tests.append(_guarded(globs, dotted=dotted))
+    globs = dict.fromkeys(texts[WILD])
+    plain = {glob: test for glob in globs if (test := _plain_test(glob, dotted=dotted))}
+    tests += plain.values()
+    if len(plain) < len(globs):
+        tests.append(_guarded([glob for glob in globs if glob not in plain], dotted=dotted))
     return Names(texts[EXACT], texts[START], texts[END], tests)
 
 
@@ -380,11 +385,98 @@ def _compiled(globs: "list[str]", *, dotted: bool, is_slow: bool) -> "Callable[.
             import re
 
             return re.compile(expression).fullmatch
-        import regex
-
-        return regex.compile(expression).fullmatch
+        return _limited(expression, globs[0])
     except RecursionError:
         raise _invalid(globs[0], "it is nested too deeply") from None
+
+
+def _limited(expression: str, glob: str) -> "Callable[..., object]":
+    try:
+        import regex
+    except ImportError as missing:
+        why = "; ".join(carried.problems) or str(missing)
+        raise ToolError(
+            ErrorCode.EXECUTION_ERROR,
+            f"{quoted(glob)} could run for ever, and what would stop it cannot be had: {why}",
+            "Use a simpler one: no group that repeats inside another.",
+        ) from None
+    return regex.compile(expression).fullmatch
+
+
+def _plain_test(glob: str, *, dotted: bool) -> "Test | None":
+    """A test of names for stars, question marks, plain sets and plain text; None for all else.
+
+    They are common, and the import of wcmatch and `re` would cost a small tree's whole search twice.
+    """
+    spans: list[list[Chars]] = [[]]
+    at = 0
+    while at < len(glob):
+        char = glob[at]
+        end = glob.find("]", at)
+        if char == "*":
+            spans.append([])
+        elif char == "[":
+            found = _plain_set(glob[at + 1 : max(end, at + 1)])
+            if found is None:
+                return None
+            spans[-1].append(found)
+            at = end
+        elif char == "?" or char.isalnum() or char in "_-.":
+            spans[-1].append(ANY if char == "?" else (char, True))
+        else:
+            return None
+        at += 1
+    if dotted and glob[0] in "*?[":
+        return lambda _: False
+    return _spanned(spans)
+
+
+def _plain_set(inside: str) -> "Chars | None":
+    """The characters that stand between brackets, when they are letters, digits and their ranges."""
+    negated = inside[:1] == "!"
+    rest = inside[negated:]
+    chars = ""
+    while rest:
+        is_range = rest[1:2] == "-"
+        low, high = rest[0], rest[2:3] if is_range else rest[0]
+        if not (low + high).isalnum() or not rest.isascii() or low > high:
+            return None
+        chars += "".join(map(chr, range(ord(low), ord(high) + 1)))
+        rest = rest[1 + 2 * is_range :]
+    return (chars, not negated) if chars else None
+
+
+def _spanned(spans: "list[list[Chars]]") -> "Test":
+    """A test of names that the spans follow one another in, the first at the start and the last at the end."""
+    head, *between, tail = spans if len(spans) > 1 else (spans[0], [])
+    least = sum(map(len, spans))
+    is_exact = len(spans) == 1
+    outer = [*_checks(tail, -len(tail)), *_checks(head, 0)]
+    inner = [(len(span), _checks(span, 0)) for span in between]
+
+    def fits(name: str) -> bool:
+        if len(name) < least or (is_exact and len(name) > least):
+            return False
+        for at, chars, wanted in outer:
+            if (name[at] in chars) is not wanted:
+                return False
+        at, end = len(head), len(name) - len(tail)
+        for size, checks in inner:  # the first place is as good as any other
+            while at + size <= end and not _stands(name, at, checks):
+                at += 1
+            at += size
+        return at <= end
+
+    return fits
+
+
+def _checks(span: "list[Chars]", first: int) -> "list[tuple[int, str, bool]]":
+    """What is to be looked at, with the places counted from `first`."""
+    return [(at, *chars) for at, chars in enumerate(span, first) if chars != ANY]
+
+
+def _stands(name: str, at: int, checks: "list[tuple[int, str, bool]]") -> bool:
+    return all((name[at + place] in chars) is wanted for place, chars, wanted in checks)
 
 
 # ---- one step down ----

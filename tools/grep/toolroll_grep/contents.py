@@ -1,19 +1,25 @@
 """What files hold, as UTF-8 and ready to be searched, kept warm from call to call within a bound.
 
 Nothing kept is ever trusted without the file's status of now, and nothing that was read so soon
-after a change that a second change could hide behind the same time stamp.  Knows no pattern.
+after a change that a second change could hide behind the same time stamp.  What searches found in
+unchanged files is kept too.  Knows no pattern.
 """
 
 import os
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, getincrementaldecoder
+from operator import attrgetter
 from stat import S_ISREG
 from time import time_ns
 
+from toolroll.listing import Listings
 from toolroll.textfile import LATIN1, UTF8_BOM, detect, etag
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Hashable, Iterator, Sequence
+
+    Stamp = tuple[int, int, int, int]
+    Known = dict[tuple[str, int], "Part"]  # by folder, and the number of the first file
 
 READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
@@ -32,10 +38,25 @@ YOUNG_NS = 2_000_000_000
 IDLE_CALLS = 8
 """What was not searched in so many calls makes room for what is."""
 
+QUERIES = 8
+"""Of so many searches it is kept what they found."""
+
+LISTINGS_PART = 8
+"""At most this part of the room is for listings of directories, and"""
+
+PARTS_PART = 16
+"""this part is not for contents: with what searches found, files that have no room are not read again."""
+
 ENTRY_BYTES = 400
 """What keeping a file costs besides its bytes."""
 
+PART_BYTES, NAME_BYTES, STAMP_BYTES, HIT_BYTES = 400, 24, 200, 120
+"""What keeping a part costs, for each name in it, for each stamp of a file that is not kept, for each hit."""
+
 NEVER = (-1, -1, -1, -1)  # the stamp of a file that is to be read again
+
+stamp = attrgetter("st_mtime_ns", "st_ctime_ns", "st_size", "st_ino")
+"""What is the same in a file's status only as long as the file is what it was."""
 
 
 class Content:
@@ -45,7 +66,7 @@ class Content:
     `encoding` is named when it is not UTF-8.
     """
 
-    __slots__ = ("_stamp", "ascii", "data", "encoding", "etag", "mtime_ns", "nul", "used")
+    __slots__ = ("ascii", "data", "encoding", "etag", "mtime_ns", "nul", "stamp")
 
     def __init__(
         self, status: os.stat_result, data: bytes | None, nul: int = -1, encoding: str = ""
@@ -55,21 +76,9 @@ class Content:
         self.encoding = encoding
         self.ascii = data is not None and data.isascii()
         self.etag = ""
-        self.used = 0
         self.mtime_ns = status.st_mtime_ns
         settled = abs(time_ns() - status.st_ctime_ns) > YOUNG_NS
-        self._stamp = (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
-        if not settled:
-            self._stamp = NEVER
-
-    def fits(self, status: os.stat_result) -> bool:
-        """True when the file is surely what it was."""
-        return self._stamp == (
-            status.st_mtime_ns,
-            status.st_ctime_ns,
-            status.st_size,
-            status.st_ino,
-        )
+        self.stamp: Stamp = stamp(status) if settled else NEVER
 
     @property
     def size(self) -> int:
@@ -77,43 +86,123 @@ class Content:
         return ENTRY_BYTES + (len(self.data) if self.data else 0)
 
 
+def stamps(names: "Sequence[str]", directory_fd: int) -> "list[Stamp | None]":
+    """The stamps that files have now, None for what is not there."""
+    stat = os.stat
+    try:
+        return [stamp(stat(name, dir_fd=directory_fd, follow_symlinks=False)) for name in names]
+    except OSError:
+        return [_stamp_of(name, directory_fd) for name in names]
+
+
+def _stamp_of(name: str, directory_fd: int) -> "Stamp | None":
+    try:
+        found: Stamp = stamp(os.stat(name, dir_fd=directory_fd, follow_symlinks=False))
+    except OSError:
+        return None
+    return found
+
+
+class Part:
+    """What a search found in some files of a folder: `hits` as (mtime_ns, name, count), and binary files."""
+
+    __slots__ = ("binary", "hits", "names", "size", "stamps")
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.names = names
+        self.size = 0
+        self.stamps: list[Stamp] = []  # of the contents that were searched
+        self.hits: list[tuple[int, str, int]] = []
+        self.binary = 0
+
+    @property
+    def is_sure(self) -> bool:
+        """True when all files were searched, and can be told from what they become."""
+        return len(self.stamps) == len(self.names) and NEVER not in self.stamps
+
+    def weigh(self, kept: "dict[str, Content]") -> None:
+        """Reckon what keeping it costs beside the contents that are kept, in bytes."""
+        lone = sum(name not in kept for name in self.names)
+        names, hits = len(self.names) * NAME_BYTES, len(self.hits) * HIT_BYTES
+        self.size = PART_BYTES + names + hits + lone * STAMP_BYTES
+
+
+class Folder:
+    """What is kept of a folder's files, by name, and the last call that asked for it."""
+
+    __slots__ = ("contents", "used")
+
+    def __init__(self) -> None:
+        self.contents: dict[str, Content] = {}
+        self.used = 0
+
+
 class Store:
-    """Contents by folder and name; at most `most` bytes are kept."""
+    """Contents by folder and name, listings, and what the last searches found: in all at most `most` bytes."""
 
     def __init__(self, most: int) -> None:
+        self.listings = Listings()
         self._most = most
         self._bytes = 0
-        self._folders: dict[str, dict[str, Content]] = {}
-        self.calls = 0
+        self._calls = 0
+        self._folders: dict[str, Folder] = {}
+        self._known: dict[Hashable, Known] = {}
+
+    @property
+    def _room(self) -> int:
+        return self._most - self._bytes - self.listings.size
 
     def folder(self, path: str) -> "dict[str, Content]":
         """What is kept of a folder's files, by name."""
         found = self._folders.get(path)
         if found is None:
-            found = self._folders[path] = {}
-        return found
+            found = self._folders[path] = Folder()
+        found.used = self._calls
+        return found.contents
 
     def keep(self, kept: "dict[str, Content]", name: str, content: Content) -> None:
         """Keep what a file holds, if there is room."""
         old = kept.pop(name, None)
         if old is not None:
             self._bytes -= old.size
-        content.used = self.calls
-        if self._bytes + content.size <= self._most:
+        if content.stamp != NEVER and content.size <= self._room - self._most // PARTS_PART:
             kept[name] = content
             self._bytes += content.size
 
+    def known(self, query: "Hashable") -> "Known":
+        """What is known of a query; `learn` adds to it."""
+        known = self._known[query] = self._known.pop(query, {})  # the last one now
+        if len(self._known) > QUERIES:
+            self._forget_oldest()
+        return known
+
+    def learn(
+        self, known: "Known", place: tuple[str, int], part: Part, kept: "dict[str, Content]"
+    ) -> None:
+        """Keep what a query found in a part of a folder, instead of what older queries found."""
+        old = known.pop(place, None)
+        self._bytes -= old.size if old else 0
+        part.weigh(kept)
+        while part.size > self._room and len(self._known) > 1:
+            self._forget_oldest()
+        if part.size <= self._room:
+            known[place] = part
+            self._bytes += part.size
+
+    def _forget_oldest(self) -> None:
+        known = self._known.pop(next(iter(self._known)))
+        self._bytes -= sum(part.size for part in known.values())
+
     def tidy(self) -> None:
         """Between two calls: when it is nearly full, forget what has not been searched for long."""
-        self.calls += 1
-        if self._bytes < self._most * 3 // 4:
+        self._calls += 1
+        self.listings.begin(self._most // LISTINGS_PART)
+        if self._bytes < self._most * 3 // 4 or self._calls % IDLE_CALLS:
             return
-        oldest = self.calls - IDLE_CALLS
-        for path, kept in list(self._folders.items()):
-            for name in [name for name, content in kept.items() if content.used < oldest]:
-                self._bytes -= kept.pop(name).size
-            if not kept:
-                del self._folders[path]
+        oldest = self._calls - IDLE_CALLS
+        for path in [path for path, folder in self._folders.items() if folder.used < oldest]:
+            gone = self._folders.pop(path).contents.values()
+            self._bytes -= sum(content.size for content in gone)
 
     def read(self, name: str, directory_fd: int) -> Content | None:
         """What the file `name` holds; None for no regular file or one to be read in pieces.

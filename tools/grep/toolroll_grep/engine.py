@@ -3,8 +3,8 @@
 Knows no file system.  Where bytes give the same answer as text, bytes are searched.
 """
 
-import regex
-
+from toolroll_grep.dialect import library as regex
+from toolroll_grep.dialect import limit
 from toolroll_grep.pattern import Plan
 
 TYPE_CHECKING = False
@@ -117,7 +117,7 @@ def _compiled(text: "Any", plan: Plan, method: str) -> "Callable[..., Any]":
     run: Callable[..., Any] = getattr(regex.compile(text, plan.flags), method)
     if not plan.risky:
         return run
-    return lambda subject, *pos: run(subject, *pos, timeout=PATTERN_S + len(subject) / BYTES_PER_S)
+    return lambda subject, *pos: run(subject, *pos, **limit(PATTERN_S + len(subject) / BYTES_PER_S))
 
 
 def _in_lines(search: "Any", subject: "Any") -> "Iterator[tuple[int, int]]":

@@ -4,9 +4,9 @@ A line search is done over whole files, so the pattern is first rewritten so tha
 take a newline: what it then finds is what it would find line by line, at a tenth of the price.
 """
 
-import regex
-
 from toolroll.errors import ErrorCode, ToolError
+from toolroll_grep.dialect import INSTEAD, escaped
+from toolroll_grep.dialect import library as regex
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -113,6 +113,8 @@ def plan(
     source = escaped(pattern) if fixed_strings else pattern
     flags = regex.MULTILINE | (regex.IGNORECASE if ignore_case else 0)
     reading = _Reading(source)
+    if INSTEAD and not fixed_strings and (reading.odd or "[:" in source):
+        raise _bad(pattern, "Python's re reads it otherwise")
     try:
         regex.compile(source if fixed_strings else reading.loose, flags)
     except regex.error as error:
@@ -130,11 +132,6 @@ def plan(
     return made
 
 
-def escaped(text: str) -> str:
-    """The pattern that matches `text` itself."""
-    return str(regex.escape(text, special_only=True, literal_spaces=True))
-
-
 def _refused(why: str, pattern: str) -> ToolError:
     hint = "Use a simpler pattern, or fixed_strings=true to search for the text as it is."
     shown = pattern if len(pattern) <= 80 else pattern[:77] + "..."
@@ -142,6 +139,7 @@ def _refused(why: str, pattern: str) -> ToolError:
 
 
 def _bad(pattern: str, why: str) -> ToolError:
+    why = f"{why} ({INSTEAD})" if INSTEAD else why
     return ToolError(
         ErrorCode.INVALID_PARAMS,
         f"pattern '{pattern}' is no regular expression: {why}",

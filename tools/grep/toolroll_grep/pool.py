@@ -16,7 +16,8 @@ from _thread import allocate_lock
 from time import monotonic
 
 from toolroll.errors import ErrorCode, ToolError
-from toolroll_grep.worker import PROCESSES, STUCK_FILES, Wire, live, owner_of
+from toolroll_grep.border import BACK, Border, key
+from toolroll_grep.worker import PROCESSES, STUCK_FILES, Wire, live
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +46,10 @@ PROGRESS_S = 0.5
 """How often the host is told how far a search is."""
 
 REMEMBERED = 100
-"""Most start folders that are known to be large."""
+"""Most start folders of which it is known where they are best cut in two."""
+
+UNEQUAL_S = 0.1
+"""Where one process has to wait so long for the other, and a third of the time, the cut is in a bad place."""
 
 
 class Found:
@@ -80,12 +84,12 @@ class Found:
 class Process:
     """One searching process in its place, and the socket to it."""
 
-    def __init__(self, share: int, cache_bytes: int, roots: "Roots | None") -> None:
+    def __init__(self, share: int, cache_bytes: int, border: Border, roots: "Roots | None") -> None:
         """Start it; `roots` tell what is closed to it.  Raises: OSError when there is no room."""
         from _socket import AF_UNIX, SOCK_STREAM, socketpair
 
         ours, theirs = socketpair(AF_UNIX, SOCK_STREAM)
-        self.pid = _fork(theirs, cache_bytes, roots)
+        self.pid = _fork(theirs, cache_bytes, border, roots)
         self.roots = roots
         theirs.close()
         self.share = share
@@ -139,7 +143,7 @@ class Process:
             os.waitpid(pid, 0)
 
 
-def _fork(end: "Json", cache_bytes: int, roots: "Roots | None") -> int:
+def _fork(end: "Json", cache_bytes: int, border: Border, roots: "Roots | None") -> int:
     """Start a searching process on its end of the socket."""
     from warnings import catch_warnings, simplefilter
 
@@ -150,8 +154,8 @@ def _fork(end: "Json", cache_bytes: int, roots: "Roots | None") -> int:
     if pid:
         return pid
     try:
-        _settle(end)
-        live(end, cache_bytes, roots)
+        _settle(end.fileno(), border.fd)
+        live(end, cache_bytes, border, roots)
     except BaseException:
         from sys import exc_info, excepthook
 
@@ -160,14 +164,15 @@ def _fork(end: "Json", cache_bytes: int, roots: "Roots | None") -> int:
         os._exit(1)
 
 
-def _settle(end: "Json") -> None:
-    """Give up what belongs to the server: its signal handlers, and all descriptors but stderr."""
+def _settle(*kept: int) -> None:
+    """Give up what belongs to the server: its signal handlers, and all descriptors but stderr and `kept`."""
     signal(SIGTERM, SIG_DFL)
     signal(SIGINT, SIG_IGN)  # a terminal sends it to both; the server decides
-    kept = end.fileno()
-    highest = os.sysconf("SC_OPEN_MAX")
-    os.closerange(3, kept)
-    os.closerange(kept + 1, min(highest, 65_536))
+    at = 3
+    for fd in sorted(kept):
+        os.closerange(at, fd)
+        at = fd + 1
+    os.closerange(at, min(os.sysconf("SC_OPEN_MAX"), 65_536))
 
 
 class Pool:
@@ -176,7 +181,10 @@ class Pool:
     def __init__(self) -> None:
         self._places: list[Process | None] = [None] * PROCESSES
         self._turn = allocate_lock()
-        self._large: dict[str, None] = {}
+        self._border: Border | None = None
+        self._cuts: dict[
+            str, str | None
+        ] = {}  # by large start: the first key of the second's share
 
     def close(self) -> None:
         """End all processes without waiting for it; safe in a signal handler."""
@@ -216,19 +224,19 @@ class Pool:
         self, request: "dict[str, Json]", fd: int, call: "Call", asked: "list[Process]"
     ) -> Found:
         found = Found()
-        shares = self._shares(request, call)
-        may_split = shares < min(PROCESSES, os.cpu_count() or 1) and not request["is_file"]
-        requests = {0: {**request, "shares": shares, "may_split": may_split, "skip": []}}
-        requests[1] = {**requests[0], "shares": PROCESSES, "may_split": False}
-        for share in range(shares):
-            asked.append(self._ask(share, "find", requests[share], fd, call))
-        told_at = monotonic()
+        request = {**request, **self._split(request, call), "skip": []}
+        for share in range(request["shares"]):
+            asked.append(self._ask(share, "find", request, fd, call))
+        began = told_at = monotonic()
+        taken_s: list[float] = []
         while asked:
             for process, (kind, *rest) in self._heard(asked, found, call):
                 if process not in asked:  # ended since
                     continue
                 if kind == "large":
-                    self._split(process, requests, fd, call, asked)
+                    if self._ready(1, call):
+                        request = {**request, "shares": PROCESSES, "may_split": False}
+                        asked.append(self._ask(1, "find", request, fd, call))
                     continue
                 found.add(rest[0])
                 if kind == "part":
@@ -236,35 +244,48 @@ class Pool:
                 else:
                     found.close(process.share, rest[1])
                     asked.remove(process)
-            self._again(requests, found, fd, call, asked)
+                    taken_s.append(monotonic() - began)
+            self._again(request, found, fd, call, asked)
             if call.wants_progress and monotonic() - told_at > PROGRESS_S:
                 told_at = monotonic()
                 done = sum(found.files.values())
                 call.progress(done, None, f"{done} files searched, {len(found.hits)} with matches")
+        if request["shares"] > 1 and not request["enough"]:
+            self._remember(request, taken_s)
         return found
 
-    def _split(
-        self,
-        process: Process,
-        requests: "dict[int, dict[str, Json]]",
-        fd: int,
-        call: "Call",
-        asked: "list[Process]",
-    ) -> None:
-        """Give the other half of a large folder to a second process; the first goes on with its own."""
-        if self._ready(1, call):
-            self._remember(requests[0]["base"])
-            requests[0] = {**requests[0], "shares": PROCESSES, "may_split": False}
-            asked.append(self._ask(1, "find", requests[1], fd, call))
-            return
-        asked.remove(process)  # there is no room for a second: the first starts over, for both
-        self._end(0)
-        requests[0] = {**requests[0], "may_split": False}
-        asked.append(self._ask(0, "find", requests[0], fd, call))
+    def _split(self, request: "dict[str, Json]", call: "Call") -> "dict[str, Json]":
+        """How a search is shared out: by the known cut, or up to where the processes will meet."""
+        base = request["base"]
+        if request["is_file"] or (os.cpu_count() or 1) < PROCESSES:
+            return {"shares": 1, "may_split": False, "cut": BACK}
+        if base in self._cuts and self._ready(1, call):
+            how = {"shares": PROCESSES, "may_split": False, "cut": self._cuts[base]}
+        else:
+            how = {"shares": 1, "may_split": True, "cut": None}
+        if how["cut"] is None:
+            self._met().reset()
+        return how
+
+    def _remember(self, request: "dict[str, Json]", taken_s: list[float]) -> None:
+        """Where the processes met, or that they should meet anew."""
+        base, cut = request["base"], request["cut"]
+        if cut is None:
+            if len(self._cuts) >= REMEMBERED:
+                self._cuts.clear()
+            self._cuts[base] = self._met().met_at
+        elif len(taken_s) == PROCESSES and taken_s[1] - taken_s[0] > max(UNEQUAL_S, taken_s[1] / 3):
+            self._cuts[base] = None
+
+    def _met(self) -> Border:
+        """Where the processes of this server meet."""
+        if self._border is None:
+            self._border = Border()
+        return self._border
 
     def _again(
         self,
-        requests: "dict[int, dict[str, Json]]",
+        request: "dict[str, Json]",
         found: Found,
         fd: int,
         call: "Call",
@@ -275,7 +296,7 @@ class Pool:
         if len(found.stuck) >= STUCK_FILES or call.expired:
             return
         for share in lost:
-            request = {**requests[share], "skip": found.stuck}
+            request = {**request, "skip": found.stuck, "may_split": False}
             asked.append(self._ask(share, "find", request, fd, call))
 
     def show(
@@ -295,10 +316,11 @@ class Pool:
     def _show(
         self, request: "dict[str, Json]", fd: int, call: "Call", asked: "list[Process]"
     ) -> "dict[str, tuple[Json, ...]]":
-        shares = self._shares(request, call)
-        parts: list[list[Json]] = [[] for _ in range(shares)]
+        cut = self._cuts.get(request["base"])
+        parts: list[list[Json]] = [[] for _ in range(PROCESSES)]
         for path, most in request["files"]:
-            parts[owner_of(path[: path.rfind("/") + 1]) % shares].append((path, most))
+            is_second = cut is not None and key(path[: path.rfind("/") + 1]) >= cut
+            parts[is_second and self._ready(1, call)].append((path, most))
         for share, part in enumerate(parts):
             if part:
                 asked.append(self._ask(share, "show", {**request, "files": part}, fd, call))
@@ -309,15 +331,6 @@ class Pool:
                 if kind == "shown":
                     asked.remove(process)
         return shown
-
-    def _shares(self, request: "dict[str, Json]", call: "Call") -> int:
-        is_large = request["base"] in self._large and not request["is_file"]
-        return PROCESSES if is_large and self._ready(1, call) else 1
-
-    def _remember(self, base: str) -> None:
-        if len(self._large) >= REMEMBERED:
-            self._large.clear()
-        self._large[base] = None
 
     # -- processes -------------------------------------------------------------------------------
 
@@ -348,7 +361,7 @@ class Pool:
             process = None
         if process is None:
             cache_bytes = call.options.get("cache-mb", CACHE_MB) * (1 << 20) // PROCESSES
-            process = self._places[share] = Process(share, cache_bytes, roots)
+            process = self._places[share] = Process(share, cache_bytes, self._met(), roots)
         return process
 
     def _ready(self, share: int, call: "Call") -> bool:

@@ -8,6 +8,7 @@ from toolroll.errors import ErrorCode, ToolError
 from toolroll.limits import OUTPUT_CHARS
 from toolroll.paths import quoted, show
 from toolroll.tool import Answer
+from toolroll_grep.dialect import INSTEAD
 from toolroll_grep.pattern import Plan, plan, variants
 from toolroll_grep.pool import Found, Pool
 from toolroll_grep.report import File, Report
@@ -110,6 +111,7 @@ class Look:
         self._call = call
         self._is_file = not S_ISDIR(opened.status.st_mode)
         self._base = opened.path if self._is_file else opened.path.rstrip("/") + "/"
+        self._start = (query.path.rstrip("/") + "/").removeprefix("./")
 
     def answer(self, made: Plan) -> Answer:
         """What was found, or why nothing was."""
@@ -144,10 +146,10 @@ class Look:
             "enough": enough,
         }
         found = POOL.find(request, self._opened.fd, self._call)
-        closed = [path for path in found.hits if self._denied(path)]
-        for path in closed:  # not even their number is told
-            del found.hits[path]
-        found.stuck = [path for path in found.stuck if not self._denied(path)]
+        if self._call.roots.denies:  # not even the number of what is closed is told
+            for path in [path for path in found.hits if self._denied(path)]:
+                del found.hits[path]
+            found.stuck = [path for path in found.stuck if not self._denied(path)]
         return found
 
     def _denied(self, path: str) -> bool:
@@ -155,18 +157,12 @@ class Look:
 
     def _files(self, found: Found) -> list[File]:
         """What has matches, newest first."""
-        order = sorted(found.hits.items(), key=lambda hit: (-hit[1][0], hit[0]))
-        return [File(path, self._shown(path), count) for path, (_, count) in order]
+        order = sorted((-mtime_ns, path, count) for path, (mtime_ns, count) in found.hits.items())
+        return [File(path, self._shown(path), count) for _, path, count in order]
 
     def _shown(self, path: str) -> str:
         """A path as it is printed, in the way the call named its start."""
-        asked = self._query.path
-        if self._is_file:
-            return show(asked)
-        start = asked.rstrip("/") + "/" if asked.strip("./") or asked.startswith("/") else ""
-        if asked.startswith(".."):
-            start = asked.rstrip("/") + "/"
-        return show(start.removeprefix("./") + path)
+        return show(self._query.path if self._is_file else self._start + path)
 
     def _fetch(self, made: Plan, report: Report) -> None:
         """Fill in the lines of the files that are to be shown with lines."""
@@ -274,7 +270,9 @@ def _skipped(found: Found) -> str:
 
 
 def _unsearched(found: Found, shown: "Json", skipped: bool = True) -> "Iterator[str]":
-    """The facts about what was not searched."""
+    """The facts about what was not searched, and with what else it was."""
+    if INSTEAD:
+        yield INSTEAD
     if skipped and (named := _skipped(found)):
         yield f"skipped: {named}"
     if found.stuck:

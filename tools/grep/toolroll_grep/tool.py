@@ -64,6 +64,7 @@ def _close() -> None:
     fields=FIELDS,
     options=(CACHE,),
     start=readable,
+    warm=("string", "toolroll.textfile", "toolroll.walk"),  # not `regex`: it takes 2 MB more
     close=_close,
 )
 def grep(  # noqa: PLR0913, PLR0917 - the parameters are the tool's

@@ -7,6 +7,7 @@ killed server leaves nothing behind.  A pattern that does not come to an end is 
 import os
 from _queue import SimpleQueue
 from _thread import allocate_lock, start_new_thread
+from itertools import repeat
 from marshal import dumps, loads
 from sys import byteorder
 from time import monotonic
@@ -14,19 +15,22 @@ from time import monotonic
 from toolroll.call import Call
 from toolroll.errors import ToolError
 from toolroll.globs import matcher
+from toolroll.listing import BATCH_ENTRIES
 from toolroll.textfile import etag
-from toolroll.walk import Rules, Skipped, walk
-from toolroll_grep.contents import PIECE_BYTES, Content, Store, pieces
+from toolroll.walk import Rules, Sieve, Skipped, walk
+from toolroll_grep.border import Border, key
+from toolroll_grep.contents import PIECE_BYTES, Content, Part, Store, pieces, stamp, stamps
 from toolroll_grep.engine import Finder, clipped, window
 from toolroll_grep.pattern import Plan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _socket import socket
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
     from toolroll.paths import Roots
+    from toolroll_grep.contents import Stamp
 
     Json = Any
     Hit = tuple[int, str, int]  # mtime_ns, path, count
@@ -37,10 +41,7 @@ BEAT_S = 0.2
 """How often the parent hears of a search; it thinks of a silent one that it hangs."""
 
 PROCESSES = 2
-"""How many share a large tree: a third gained nothing on two cores, and costs memory."""
-
-OWNED_DEPTH = 5
-"""From this depth on a folder is entered by its owner only; both list what is above."""
+"""How many share a large tree, one from either end: a third gained nothing on two cores, and costs memory."""
 
 LARGE_FILES = 1_000
 """From this many files on, a second process pays."""
@@ -53,6 +54,7 @@ MEMORY_BYTES = 4 << 30
 
 HEAD = 4  # bytes in front of a message that tell its length
 COUNTED = ("files", "binary", "unreadable", "vanished")
+BINARY = -1  # in the place of a number of matches
 REQUESTS = ("find", "show")  # what a descriptor comes with
 
 
@@ -116,7 +118,7 @@ class Wire:
             yield (*message, self._fds.pop(0)) if message[0] in REQUESTS else message
 
 
-def live(end: "socket", cache_bytes: int, roots: "Roots | None" = None) -> None:
+def live(end: "socket", cache_bytes: int, border: Border, roots: "Roots | None" = None) -> None:
     """The process's life: one request after another until the socket ends.
 
     `roots` tell what is closed to it; None when nothing is.
@@ -126,7 +128,7 @@ def live(end: "socket", cache_bytes: int, roots: "Roots | None" = None) -> None:
     gc.disable()  # nothing here makes cycles, and a pass over a full cache takes 50 ms
     _bound_memory(cache_bytes)
     wire = Wire(end)
-    searcher = Searcher(wire, Store(cache_bytes), roots)
+    searcher = Searcher(wire, cache_bytes, border, roots)
     requests: SimpleQueue[tuple[Json, ...]] = SimpleQueue()
     start_new_thread(_listen, (wire, searcher, requests))
     while True:
@@ -175,8 +177,11 @@ def _bound_memory(cache_bytes: int) -> None:
 class Searcher:
     """What a searching process knows from call to call: `at` is the file it is at."""
 
-    def __init__(self, wire: Wire, store: Store, roots: "Roots | None" = None) -> None:
-        self.store = store
+    def __init__(
+        self, wire: Wire, cache_bytes: int, border: Border, roots: "Roots | None" = None
+    ) -> None:
+        self.store = Store(cache_bytes)
+        self.border = border
         self.denied = None if roots is None else roots.denied
         self.task = Task(None)
         self.at = ""
@@ -243,7 +248,7 @@ class Searcher:
             if not request["is_file"]:
                 kept = self.store.folder(request["base"] + folder + "/" * bool(folder))
                 content = kept.get(name)
-            if content is None or not content.fits(status):
+            if content is None or content.stamp != stamp(status):
                 content = self.store.read_open(file)
             if content is None:
                 tag = etag(status, file)
@@ -310,7 +315,7 @@ def open_below(fd: int, path: str) -> int:
 
 
 class Search:
-    """One search for one request: what was found (`hits`), and what was not looked at (`facts`)."""
+    """One search for one request: what was found (`hits`), and what was not looked at (`skipped`)."""
 
     def __init__(
         self, searcher: Searcher, request: "dict[str, Json]", fd: int, send: "Callable[..., None]"
@@ -327,22 +332,24 @@ class Search:
         self._denied = searcher.denied
         self.skipped = Skipped()
         self.hits: list[Hit] = []
-        self._tallies = [dict.fromkeys(COUNTED, 0) for _ in range(PROCESSES)]  # by share
-        self._tally = self._tallies[request["share"]]
-        self._all_mine = request["shares"] == 1
-        self._is_deep = False  # is the folder entered last one that only its owner enters
-        self._counted = (0, 0, 0)
+        self._tally = dict.fromkeys(COUNTED, 0)
+        self._known = self._store.known(self._measure)
         self.stuck: list[str] = []
         self.incomplete = False
         self.stopped_at = ""
 
+    @property
+    def _measure(self) -> "tuple[Json, ...]":
+        """What tells apart whose numbers are not the same: the plan and, where it counts, the mode."""
+        mode = self._request["mode"]
+        counts_lines = mode == "content" or (mode == "count" and not self._finder.plan.spans)
+        return self._request["plan"], "lines" if counts_lines else mode
+
     def report(self) -> "dict[str, Json]":
         """What is to be said of the search besides its hits."""
-        self._account(False)
         skipped = self.skipped
-        tallies = self._tallies if self._all_mine else [self._tallies[self._request["share"]]]
         return {
-            **{name: sum(tally[name] for tally in tallies) for name in COUNTED},
+            **self._tally,
             "ignored": skipped.ignored,
             "hidden": skipped.hidden,
             "folders_unreadable": skipped.unreadable,
@@ -354,13 +361,12 @@ class Search:
     def file(self) -> None:
         """Search the one file that is open as the start."""
         name = self._request["base"]
+        self._tally["files"] = 1
         content = self._store.read_open(self._fd)
         if content is not None:
-            self._tally["files"] = 1
-            self._search(name, content)
+            self._take("", name, content, Part((name,)))
         else:
             self._searcher.at = name
-            self._tally["files"] = 1
             self._search_large(name, self._fd)
 
     def tree(self) -> None:
@@ -373,29 +379,34 @@ class Search:
             request["base"], no_ignore=request["no_ignore"], no_ignore_vcs=request["no_ignore_vcs"]
         )
         covers = included(request["include"])
-        share, may_split = request["share"], request["may_split"]
-        for path, fd, files, _ in walk(
+        may_split = request["may_split"]
+        prune = self._prune if request["hidden"] or self._denied else None
+        for path, fd, files in walk(
             self._fd,
             rules,
-            self.skipped,
-            hidden=request["hidden"],
-            prune=self._prune,
-            call=self._task,
+            Sieve(self.skipped, hidden=request["hidden"], prune=prune, call=self._task),
+            self._store.listings,
+            claim=self._claim,
+            backwards=request["share"] == 1,
         ):
-            owner = owner_of(path)
-            if owner != share and not self._all_mine:
-                continue
-            if may_split and self._done > LARGE_FILES:  # from here on another does the other half
-                self._all_mine = may_split = False
+            if may_split and self._tally["files"] > LARGE_FILES:  # another comes from the back
+                may_split = False
                 self._send("large")
             self.stopped_at = path
             if self._denied is not None:
-                files = [entry for entry in files if not self._closed(path + entry.name)]  # noqa: PLW2901
+                files = [name for name in files if not self._closed(path + name)]  # noqa: PLW2901
             if covers is not None:
-                files = [entry for entry in files if covers(path + entry.name)]  # noqa: PLW2901
-            self._tally = self._tallies[owner]
+                files = [name for name in files if covers(path + name)]  # noqa: PLW2901
             if not self._folder(path, fd, files) or 0 < request["enough"] <= len(self.hits):
                 return
+
+    def _claim(self, path: str) -> bool:
+        """True when the directory whose turn has come is this process's."""
+        share = self._request["share"]
+        cut: str | None = self._request["cut"]
+        if cut is not None:
+            return (key(path) >= cut) == bool(share)
+        return self._searcher.border.take(share, path)
 
     def _closed(self, path: str, is_directory: bool = False) -> bool:
         """True for what the operator closed: not even its number is told."""
@@ -404,57 +415,74 @@ class Search:
         return self._denied(self._request["base"] + path, is_directory) is not None
 
     def _prune(self, path: str) -> bool:
-        """True for a folder that need not be entered; keeps account of who saw what was skipped."""
-        self._account(path.count("/") + 1 > OWNED_DEPTH)
+        """True for a folder that need not be entered."""
         if not self._request["git"] and (path == ".git" or path.endswith("/.git")):
             return True
-        if self._closed(path, True):
-            return True
-        deep = path.count("/") + 1 >= OWNED_DEPTH
-        return deep and not self._all_mine and owner_of(path + "/") != self._request["share"]
+        return self._closed(path, True)
 
-    def _account(self, next_is_deep: bool) -> None:
-        """Count what was skipped since the last time: where both come, the first one counts."""
-        skipped = self.skipped
-        if not self._is_deep and self._request["share"]:
-            skipped.ignored, skipped.hidden, skipped.unreadable = self._counted
-        self._counted = skipped.ignored, skipped.hidden, skipped.unreadable
-        self._is_deep = next_is_deep
-
-    @property
-    def _done(self) -> int:
-        """How many files were looked at."""
-        return sum(tally["files"] for tally in self._tallies)
-
-    def _folder(self, path: str, fd: int, files: "list[os.DirEntry[str]]") -> bool:
+    def _folder(self, path: str, fd: int, files: "Sequence[str]") -> bool:
         """Search the files of one folder; False when the search is to end."""
-        kept = self._store.folder(self._request["base"] + path)
-        calls = self._store.calls
-        may_match = self._finder.may_match
-        for entry in files:
-            if monotonic() > self._beat_at and not self._beat():
+        folder = self._request["base"] + path
+        kept = self._store.folder(folder)
+        for first in range(0, len(files), BATCH_ENTRIES):
+            names = tuple(files[first : first + BATCH_ENTRIES])
+            part = self._known.get((folder, first))
+            if part is not None and part.names == names and part.stamps == stamps(names, fd):
+                self._recall(path, part)
+            elif not self._files(path, fd, part := Part(names), kept):
                 return False
-            self._tally["files"] += 1
-            name = entry.name
-            content = kept.get(name)
-            try:
-                if content is None or not content.fits(entry.stat(follow_symlinks=False)):
-                    content = self._read(kept, name, path, fd)
-                    if content is None:
-                        continue
-            except OSError as error:
-                self._refused(error)
-                continue
-            content.used = calls
-            data = content.data
-            if data is None:
-                self._tally["binary"] += 1
-            elif may_match(data) and not self._search(path + name, content):
+            elif part.is_sure:
+                self._store.learn(self._known, (folder, first), part, kept)
+            if self._is_due and not self._beat():
                 return False
         return True
 
+    def _recall(self, path: str, part: Part) -> None:
+        """Take what an earlier search found."""
+        self._tally["files"] += len(part.names)
+        self._tally["binary"] += part.binary
+        self.hits += [(mtime_ns, path + name, count) for mtime_ns, name, count in part.hits]
+
+    def _files(self, path: str, fd: int, part: Part, kept: "dict[str, Content]") -> bool:
+        """Search the files of a part; False when the search is to end."""
+        now: Iterable[Stamp | None] = stamps(part.names, fd) if kept else repeat(None)
+        for name, current in zip(part.names, now, strict=False):
+            self._tally["files"] += 1
+            content = kept.get(name)
+            try:
+                if content is None or content.stamp != current:
+                    content = self._read(kept, name, path, fd)
+            except OSError as error:
+                self._refused(error)
+                continue
+            if content is not None:
+                self._take(path, name, content, part)
+            if self.incomplete:
+                return False
+        return True
+
+    def _take(self, path: str, name: str, content: Content, part: Part) -> None:
+        """Search one file, and tell the part of it."""
+        count = self._search(path + name, content)
+        if count is None:
+            return
+        if content.nul < 0 or content.data is None:  # else other modes find something else
+            part.stamps.append(content.stamp)
+        if count == BINARY:
+            self._tally["binary"] += 1
+            part.binary += 1
+        elif count:
+            self.hits.append((content.mtime_ns, path + name, count))
+            part.hits.append((content.mtime_ns, name, count))
+
+    @property
+    def _is_due(self) -> bool:
+        return monotonic() > self._beat_at
+
     def _read(self, kept: "dict[str, Content]", name: str, path: str, fd: int) -> Content | None:
         """A file's content, read anew and kept; a large one is searched here.  Raises: OSError."""
+        if self._is_due and not self._beat():
+            return None
         content = self._store.read(name, fd)
         if content is not None:
             self._store.keep(kept, name, content)
@@ -468,32 +496,32 @@ class Search:
             os.close(file)
         return None
 
-    def _search(self, path: str, content: Content) -> bool:
-        """Search one file; False when the pattern did not get through too many of them."""
-        if path in self._request["skip"]:
-            return True
-        self._searcher.at = path
+    def _search(self, path: str, content: Content) -> int | None:
+        """The matches of one file, or BINARY; None when it was not searched to its end."""
         data = content.data
         if data is None or (content.nul >= 0 and self._request["mode"] == "count"):
-            self._tally["binary"] += 1  # as ripgrep: what is counted is whole text files
-            return True
-        count = self._count(path, data, content.ascii)
-        self._searcher.at = ""  # what comes now is no longer that file's fault
-        if count:
-            self.hits.append((content.mtime_ns, path, count))
-        self.incomplete |= len(self.stuck) >= STUCK_FILES
-        return not self.incomplete
+            return BINARY  # as ripgrep: what is counted is whole text files
+        if not self._finder.may_match(data):
+            return 0
+        if path in self._request["skip"] or (self._is_due and not self._beat()):
+            return None
+        return self._count(path, data, content.ascii)
 
-    def _count(self, path: str, data: bytes, is_ascii: bool) -> int:
+    def _count(self, path: str, data: bytes, is_ascii: bool) -> int | None:
+        """How often a file matches, in the numbers of the mode; None when the pattern got stuck."""
         finder = self._finder
         mode = self._request["mode"]
+        self._searcher.at = path
         try:
             if mode == "files":
                 return int(finder.has(data, is_ascii))
             return finder.count(data, is_ascii, mode == "count")
         except (TimeoutError, MemoryError):
             self.stuck.append(path)
-            return 0
+            self.incomplete |= len(self.stuck) >= STUCK_FILES
+            return None
+        finally:
+            self._searcher.at = ""  # what comes now is no longer that file's fault
 
     def _search_large(self, path: str, fd: int) -> None:
         """Search a file piece by piece."""
@@ -502,7 +530,7 @@ class Search:
             return
         count = 0
         for piece in pieces(fd):
-            count += self._count(path, piece, piece.isascii())
+            count += self._count(path, piece, piece.isascii()) or 0
             if (count and self._request["mode"] == "files") or path in self.stuck:
                 break
             if not self._beat():
@@ -530,17 +558,10 @@ class Search:
 
     def _pulse(self) -> None:
         """The telling, when it is time for it."""
-        if monotonic() > self._beat_at:
+        if self._is_due:
             self._beat_at = monotonic() + BEAT_S
-            self._send("part", self.hits, self._done)
+            self._send("part", self.hits, self._tally["files"])
             self.hits = []
-
-
-def owner_of(folder: str) -> int:
-    """Which process searches a folder (`a/b/`): what is deep goes with the folder above it."""
-    if folder.count("/") > OWNED_DEPTH:
-        folder = "/".join(folder.split("/", OWNED_DEPTH)[:OWNED_DEPTH]) + "/"
-    return hash(folder) % PROCESSES
 
 
 def included(include: str) -> "Callable[[str], bool] | None":
