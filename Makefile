@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 JOBS ?= 2
 
-.PHONY: help demo test check lint format types floors bench parity clean env
+.PHONY: help demo test check lint format types floors bench parity pyz mcpb clean env
 
 help:            ## this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 12
@@ -21,7 +21,7 @@ $(STAMP): pyproject.toml
 	@touch $@
 
 demo: $(STAMP)   ## a real MCP session through every tool, on this checkout
-	@$(BIN)/python scripts/demo.py
+	@$(BIN)/toolroll demo
 
 test: $(STAMP)   ## the whole suite, in parallel
 	$(BIN)/python -m pytest -n $(JOBS)
@@ -47,6 +47,12 @@ bench: $(STAMP)  ## side-by-side measurements, tables into benchmarks/README.md
 
 parity: $(STAMP) ## the same answers as ripgrep, on real trees
 	$(BIN)/python scripts/parity.py
+
+pyz: $(STAMP)    ## every tool as one file, into dist/
+	$(BIN)/python scripts/pyz.py
+
+mcpb: pyz        ## and as MCP bundles
+	$(BIN)/python scripts/mcpb.py
 
 clean:           ## remove the environment and everything built
 	rm -rf .venv .venv-* dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -9,7 +9,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.measure import ENVIRONMENTS
 
-SECTIONS = ("startup", "roundtrip", "view", "edit", "bash", "glob", "grep")
+SECTIONS = ("startup", "roundtrip", "view", "edit", "bash", "bans", "glob", "grep")
 README = Path(__file__).with_name("README.md")
 
 

@@ -1,10 +1,21 @@
 """Spawn until tools/list is answered, idle memory, and the end behind the end of input."""
 
+import os
 import subprocess
+import sys
 import time
 from pathlib import Path
 
-from benchmarks.measure import CLEAN, ROOT, Section, environment, interleave, timed_ms, toolroll
+from benchmarks.measure import (
+    CLEAN,
+    ENVIRONMENTS,
+    ROOT,
+    Section,
+    environment,
+    interleave,
+    timed_ms,
+    toolroll,
+)
 from benchmarks.wire import Peer
 
 ROUNDS = 31
@@ -13,6 +24,7 @@ ROUNDS = 31
 def section() -> Section:
     """Ours as console scripts, bare Python of the same environment, the official SDK."""
     ours, sdk = toolroll(), environment("sdk", "mcp==2.3.0")
+    zipped = [_zipapp(name) for name in ("ls", "grep")]
     servers: dict[str, tuple[list[Path | str], bool]] = {
         "toolroll-ls": ([ours / "toolroll-ls"], False),
         "toolroll-view": ([ours / "toolroll-view"], False),
@@ -20,6 +32,8 @@ def section() -> Section:
             [ours / "toolroll-ls", "--root", ROOT, "--rate", "off", "--log-level", "error"],
             False,
         ),
+        **{path.name: ([path], False) for path in zipped},
+        **{f"`python {path.name}`": ([ours / "python", path], False) for path in zipped[:1]},
         "official SDK (mcp 2.3.0)": (
             [sdk / "python", ROOT / "benchmarks/peers/sdk_server.py"],
             True,
@@ -31,7 +45,7 @@ def section() -> Section:
     def start(name: str) -> float:
         argv, handshake = servers[name]
         began = time.perf_counter()
-        peer = Peer(argv, ROOT, handshake)
+        peer = Peer(argv, ROOT, handshake, PATH=f"{ours}{os.pathsep}{os.defpath}")
         peer.ask("tools/list", {})
         taken = (time.perf_counter() - began) * 1000
         memory[name] = peer.resident_mb()
@@ -63,5 +77,13 @@ def section() -> Section:
         ["server", "ms", "x bare Python", "idle RSS MB", "end ms"],
         rows,
         "From spawning the process until tools/list is answered; then from end of input until it is gone. "
-        "Targets: 1.8x of bare Python, 12 MB, 20 ms.",
+        "Targets: 1.8x of bare Python, 1.5x for a zipapp, 12 MB, 20 ms.",
     )
+
+
+def _zipapp(tool: str) -> Path:
+    """The tool's archive, built by the Python that runs this."""
+    into = ENVIRONMENTS / "dist"
+    command = [sys.executable, str(ROOT / "scripts/pyz.py"), tool, "--into", str(into)]
+    subprocess.run(command, check=True)
+    return into / f"toolroll-{tool}.pyz"

@@ -19,7 +19,9 @@ META = {
 class Peer:
     """A server process; the SDK's servers and ours are driven alike, with a handshake or without."""
 
-    def __init__(self, argv: Sequence[str | Path], cwd: Path, handshake: bool) -> None:
+    def __init__(
+        self, argv: Sequence[str | Path], cwd: Path, handshake: bool, **environ: str
+    ) -> None:
         self.handshake = handshake
         self.process = subprocess.Popen(
             [str(word) for word in argv],
@@ -27,7 +29,7 @@ class Peer:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             cwd=cwd,
-            env=CLEAN,
+            env={**CLEAN, **environ},
             bufsize=0,
         )
         assert self.process.stdin is not None

@@ -1,10 +1,12 @@
 """Run the examples in the documentation and keep their output real: `--check` or `--write`.
 
-A block between `<!-- run -->` and `<!-- /run -->` holds commands, each behind `$ `, and what they print.
-They are run in a copy of this checkout, so that an example may change files.
+Behind `<!-- run -->` stands a block of commands, each behind `$ `, and what they print; behind a line
+with nothing but a file's name, as in `shop.py`:, its content.  A page is played from its first line to its
+last by one person, in a copy of this checkout: files stay, `cd` holds.
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,10 +14,47 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).resolve().parent.parent
-SHOWN = "/home/ann/toolroll"
-"""Where the copy is said to be."""
+PROGRAMS = Path(sys.executable).parent
+HOME = "/home/ann"
+"""Whose home directory the copy is said to lie in; what is installed is in her ~/.local/bin."""
 
-START, END = "<!-- run -->\n```console\n", "```\n<!-- /run -->"
+RUN = "<!-- run -->\n"
+PIECE = re.compile(
+    rf"^(?:{RUN}|`(?P<file>[^`\n]+)`:\n\n)(?P<fence>`{{3,}})\w*\n(?P<body>.*?)(?=^(?P=fence)$)",
+    re.M | re.S,
+)
+
+
+class Person:
+    """Somebody who follows a page in a fresh copy of this checkout, and where she is."""
+
+    def __init__(self, scratch: str) -> None:
+        self.home = Path(scratch).resolve() / "ann"
+        self.here = copied(self.home / "toolroll")
+
+    def play(self, block: str) -> str:
+        """The commands of a block, each with what it prints now."""
+        commands = [line for line in block.splitlines() if line.startswith("$ ")]
+        return "".join(f"{line}\n{self.run(line[2:])}" for line in commands)
+
+    def run(self, command: str) -> str:
+        """What one command prints, as she would see it."""
+        done = subprocess.run(
+            ["bash", "-c", f"trap 'pwd >\"$HOME\"/../here' EXIT\n{command}"],
+            cwd=self.here,
+            env={
+                "PATH": f"{PROGRAMS}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+                "HOME": str(self.home),
+            },
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=60,
+            check=False,
+        )
+        self.here = Path((self.home.parent / "here").read_text().rstrip("\n"))
+        output = done.stdout.decode().replace(str(self.home), HOME)
+        output = output.replace(str(PROGRAMS), f"{HOME}/.local/bin")
+        return output + ("\n" if output and output[-1] != "\n" else "")
 
 
 def documents() -> list[Path]:
@@ -24,47 +63,36 @@ def documents() -> list[Path]:
 
 
 def copied(into: Path) -> Path:
-    """The files of this checkout that git knows, copied."""
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True)
-    for name in filter(None, os.fsdecode(listed.stdout).split("\0")):
-        target = into / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(ROOT / name, target)
+    """The files of this checkout that git knows or would take, copied."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    )
+    for name in set(os.fsdecode(listed.stdout).split("\0")):
+        if (ROOT / name).is_file():  # one that git still knows may be deleted by now
+            target = into / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, target)
     return into
 
 
-def played(block: str, folder: Path) -> str:
-    """The commands of a block, each with what it prints now."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
-    pieces = []
-    for line in block.splitlines():
-        if line.startswith("$ "):
-            done = subprocess.run(
-                ["bash", "-c", line[2:]],
-                cwd=folder,
-                env={"PATH": path, "HOME": str(folder.parent)},
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                timeout=60,
-                check=False,
-            )
-            output = done.stdout.decode().replace(str(folder), SHOWN)
-            pieces.append(f"{line}\n{output}" + ("\n" if output and output[-1] != "\n" else ""))
-    return "".join(pieces)
-
-
 def renewed(text: str) -> str:
-    """A page with all its examples played again, in order, in one fresh copy."""
-    before, *rest = text.split(START)
-    if not rest:
+    """A page with all its examples played again, in order."""
+    if RUN not in text:
         return text
-    pieces = [before]
     with TemporaryDirectory() as scratch:
-        folder = copied(Path(scratch).resolve() / "checkout")
-        for part in rest:
-            block, end, after = part.partition(END)
-            pieces += [START, played(block, folder), end, after]
-    return "".join(pieces)
+        person = Person(scratch)
+
+        def piece(found: re.Match[str]) -> str:
+            head = text[found.start() : found.start("body")]
+            if not found["file"]:
+                return head + person.play(found["body"])
+            (person.here / found["file"]).write_text(found["body"])
+            return found[0]
+
+        return PIECE.sub(piece, text)
 
 
 def main(argv: list[str]) -> int:

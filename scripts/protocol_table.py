@@ -1,7 +1,7 @@
-"""Prints the conformance statement as the Markdown tables of docs/protocol.md.
+"""Prints the conformance statement as the Markdown tables of docs/reference/protocol.md.
 
 python scripts/protocol_table.py           print them
-python scripts/protocol_table.py --write   put them into docs/protocol.md
+python scripts/protocol_table.py --write   put them into docs/reference/protocol.md
 python scripts/protocol_table.py --check   exit with 1 when the file holds others
 """
 
@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "protocol.md"
+PAGE = ROOT / "docs" / "reference" / "protocol.md"
 FIRST, LAST = "<!-- made by scripts/protocol_table.py -->\n", "<!-- end -->\n"
 
 sys.path.insert(0, str(ROOT))
@@ -50,7 +50,9 @@ def main(words: list[str]) -> int:
         PAGE.write_text(page())
     elif words == ["--check"]:
         if PAGE.read_text() != page():
-            print("docs/protocol.md is not current: python scripts/protocol_table.py --write")
+            print(
+                "docs/reference/protocol.md is not current: python scripts/protocol_table.py --write"
+            )
             return 1
     elif words:
         print(__doc__, file=sys.stderr)

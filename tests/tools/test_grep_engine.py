@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from toolroll.errors import ToolError
 from toolroll_grep import contents
+from toolroll_grep.border import Border, key
 from toolroll_grep.contents import Content, Part, Store, stamp
 from toolroll_grep.dialect import escaped
 from toolroll_grep.engine import Finder, clipped
@@ -218,6 +219,42 @@ def test_a_clipped_line_holds_the_start_of_its_match(line: str, column: int, len
         assert len(text) == 400
         first = int(remark.split()[2].split("-")[0])
         assert first <= column < first + 400 or line.endswith("\r")
+
+
+# Two processes in one tree
+
+PATHS = st.lists(st.sampled_from(["a", "a.b", "b", "é", "\udcff", "\U0001f600"]), max_size=4).map(
+    lambda names: "".join(name + "/" for name in names)
+)
+
+
+@given(st.sets(PATHS, min_size=1), st.lists(st.booleans(), min_size=40, max_size=40))
+@settings(deadline=None)
+def test_what_two_take_from_both_ends_is_taken_once(paths: set[str], turns: list[bool]) -> None:
+    border = Border()
+    border.reset()
+    order = sorted(paths, key=lambda path: path.split("/"))
+    assert order == sorted(paths, key=key)
+    ways = [iter(order), reversed(order)]
+    taken: list[list[str]] = [[], []]
+    going = [True, True]
+    for share in [*turns, *[0, 1] * len(order)]:
+        path = next(ways[share], None) if going[share] else None
+        going[share] = path is not None and border.take(share, path)
+        if going[share]:
+            taken[share].append(str(path))
+    assert sorted(taken[0] + taken[1]) == sorted(paths)
+    assert all((key(path) >= border.met_at) == share for share in (0, 1) for path in taken[share])
+    border.close()
+
+
+def test_a_path_that_has_no_room_is_known_by_its_start() -> None:
+    border = Border()
+    border.reset()
+    assert border.take(0, "a/" * 1_000_000)
+    assert not border.take(1, "a/" * 10)
+    assert border.take(1, "b/")
+    border.close()
 
 
 @contextmanager

@@ -28,6 +28,11 @@ class Border:
         os.ftruncate(self.fd, 2 * PLACE_BYTES)
         self._memory = mmap(self.fd, 2 * PLACE_BYTES)
 
+    def close(self) -> None:
+        """Give the memory back."""
+        self._memory.close()
+        os.close(self.fd)
+
     def reset(self) -> None:
         """A search begins: nothing is taken."""
         self._write(0, FRONT)

@@ -192,6 +192,9 @@ class Pool:
             if process is not None:
                 process.end(wait=False)
         self._places = [None] * PROCESSES
+        border, self._border = self._border, None
+        if border is not None:
+            border.close()
 
     def take(self, call: "Call") -> None:
         """Wait for the turn of a call; to be given back by `give`.

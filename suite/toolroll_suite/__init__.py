@@ -1,0 +1,1 @@
+"""The suite's own small command, `toolroll`: it wires the tools into hosts, tries and shows them."""
