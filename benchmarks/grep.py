@@ -1,5 +1,6 @@
 """GrepTool in a running server against a fresh ripgrep: eight queries, warm and cold."""
 
+import itertools
 import json
 import statistics
 import subprocess
@@ -40,7 +41,7 @@ def section() -> Section:
     for query, parameters, flags in QUERIES:
         command = [str(rg), "--no-config", "-n", *flags, "-e", query, "./"]
         medians = interleave(_cases(ours, peer, tree, command, (query, parameters)), ROUNDS)
-        ratio = [medians[name] / medians["rg"] for name in ("lines", "counts", "cold")]
+        ratio = [medians[name] / medians["rg"] for name in ("lines", "counts", "new", "cold")]
         ratios.append(ratio)
         rows.append(
             [f"`{query}`".replace("|", "\\|"), f"{medians['rg']:.0f}", *map("{:.2f}".format, ratio)]
@@ -50,11 +51,13 @@ def section() -> Section:
     rows.append(["**median**", "", *map("{:.2f}".format, middle)])
     return Section(
         f"GrepTool: eight queries on {files:,} files of Python's library",
-        ["query", "rg, ms", "first 100 lines, x rg", "all counts, x rg", "cold, x rg"],
+        ["query", "rg, ms", "first 100 lines", "all counts", "all counts, new query", "cold"],
         rows,
-        "ripgrep is a fresh process each time, the files are in the page cache. The server runs; cold is"
-        " its first search. Targets: 0.5, 1.0 and 2.0; no query over 2.0 when warm. After no match the"
-        " second look counts too.",
+        "In times of ripgrep's, a fresh process each time; the files are in the page cache. The server runs."
+        " *First 100 lines* and *all counts* are asked again and again, so every folder and file is looked"
+        " at, and only what changed would be searched; a *new query* is asked for the first time, over"
+        " contents that are warm; *cold* is a server's first search. Targets: 0.5, 1.0, 1.0 and 2.0; no"
+        " query over 2.0 when warm. After no match the second look counts too.",
     )
 
 
@@ -63,10 +66,12 @@ def _cases(
 ) -> dict[str, Case]:
     query, parameters = asked
     counts = {**parameters, "output_mode": "count", "limit": ALL}
+    unasked = (f"{'(?:' * depth}{query}{')' * depth}" for depth in itertools.count(1))
     return {
         "rg": lambda: timed_ms(lambda: _rg(command, tree)),
         "lines": lambda: timed_ms(lambda: _ask(peer, query, parameters)),
         "counts": lambda: timed_ms(lambda: _ask(peer, query, counts)),
+        "new": lambda: timed_ms(lambda: _ask(peer, next(unasked), counts)),
         "cold": lambda: _cold_ms(ours, tree, query, parameters),
     }
 
