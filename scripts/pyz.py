@@ -40,7 +40,10 @@ PLATFORMS = {
 
 HEAD = b"""\
 #!/bin/sh
-exec python3 -c 'import sys; del sys.argv[0]; sys.path[0] = sys.argv[0]; import toolroll_start' "$0" "$@"
+exec python3 -c 'import os, sys
+del sys.argv[0]
+sys.path[0] = os.path.abspath(sys.argv[0])
+import toolroll_start' "$0" "$@"
 """
 """What lies before the zip: as fast as a script; `python3 FILE` imports first what runs a zip."""
 

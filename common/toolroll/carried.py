@@ -87,6 +87,8 @@ class Finder:
             sys.path.insert(0, unpacked(self._archive))
         except LookupError as problem:
             problems.append(str(problem))
+        except Exception as problem:  # a damaged archive; the tool goes on without, and says why
+            problems.append(f"{type(problem).__name__}: {problem}")
 
 
 def unpacked(archive: str) -> str:
@@ -94,7 +96,7 @@ def unpacked(archive: str) -> str:
 
     Raises: LookupError in plain words: no wheel fits this Python, or no folder can be written.
     """
-    wheels = [wheel for wheel in _manifest(archive)["wheels"] if _fits(wheel["python"])]
+    wheels = [wheel for wheel in _manifest()["wheels"] if _fits(wheel["python"])]
     if not any(wheel["python"] != "py3" for wheel in wheels):
         raise LookupError(f"nothing compiled for {_python()} is carried")
     from _blake2 import blake2b
@@ -114,9 +116,10 @@ def unpacked(archive: str) -> str:
     raise LookupError(f"it can be unpacked nowhere ({'; '.join(reasons)}); {hint}")
 
 
-def _manifest(archive: str) -> "dict[str, Json]":
+def _manifest() -> "dict[str, Json]":
     loader: Any = globals()["__loader__"]
-    return loads(loader.get_data(os.path.join(archive, MANIFEST)))  # type: ignore[no-any-return]  # an object: we wrote it
+    data = loader.get_data(os.path.join(loader.archive, MANIFEST))
+    return loads(data)  # type: ignore[no-any-return]  # an object: we wrote it
 
 
 def _fits(python: str) -> bool:

@@ -98,7 +98,10 @@ def leave(service: Service, status: int = 0) -> "NoReturn":
 
     Without the interpreter's own finish, which would wait for nothing we need and cost 5 ms.
     """
-    service.close()
+    try:
+        service.close()
+    except BaseException as problem:  # a bug in a tool does not keep the process either
+        service.log.traceback(problem)
     settled(CANCEL_S)
     if service.trace is not None:
         service.trace.close()
@@ -418,6 +421,7 @@ class Server:
             going_on = self._carry_out(acts())
         self._outbox.flush(patient=True)
         if not going_on:
+            self._outbox.drain(monotonic() + DRAIN_S)  # another thread may be writing it
             leave(self.service, self._status)
 
     def _await_calls(self, deadline: float | None) -> None:

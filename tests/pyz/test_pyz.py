@@ -117,6 +117,18 @@ def test_an_archive_is_a_program_and_a_server_of_both_eras(
             assert len(server.tools()) == 1
 
 
+def test_an_archive_may_be_called_by_a_relative_path(dist: Path, tree: Path) -> None:
+    environ = {
+        "PATH": f"{os.path.dirname(sys.executable)}{os.pathsep}{os.defpath}",
+        "TOOLROLL_CACHE": str(tree.parent / "cache"),
+    }
+    command = ["./toolroll-grep.pyz", "--root", str(tree), "--call", r"pattern=\p{Ll}eedle"]
+    done = subprocess.run(
+        command, cwd=dist, env=environ, capture_output=True, text=True, check=False
+    )
+    assert "1: def needle(x):" in done.stdout, done
+
+
 def test_the_same_input_gives_the_same_bytes(dist: Path, tmp_path: Path) -> None:
     build(tmp_path, "ls", "grep")
     for name in ("toolroll-ls.pyz", "toolroll-grep.pyz"):

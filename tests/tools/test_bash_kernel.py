@@ -68,6 +68,36 @@ def test_only_what_is_approved_starts(hosts: Hosts) -> None:
     assert "kernel): wget, other (wget), ls]" in text
 
 
+QUIRKS = {
+    "a NUL in an interpreter line": (r"printf '#!/bin/sh\0x\n' >s; chmod +x s; ./s; echo on", "on"),
+    "a file among the folders of PATH": ("PATH=/etc/passwd:$PATH env nosuch; echo $?", "127"),
+    "links in a circle": ("ln -s l l; env ./l; echo $?", "Too many levels"),
+    "a path that is too long": (
+        'python3 -c \'import os\ntry: os.execv("x" * 9000, ["x"])\nexcept OSError as e: print(e)\'',
+        "File name too long",
+    ),
+    "a banned program that is not installed": (
+        'python3 -c \'import subprocess\ntry: subprocess.run(["xh"])\n'
+        'except FileNotFoundError: print("not there")\'',
+        "not there",
+    ),
+    "a script that is called like busybox": (
+        r"printf '#!/bin/sh\necho $1\n' >toybox-test; chmod +x toybox-test; ./toybox-test links",
+        "links",
+    ),
+}
+
+
+@needs_kernel_mode
+def test_what_is_odd_or_leads_nowhere_fails_as_without_a_policy(hosts: Hosts) -> None:
+    wire = hosts.start("--ban-mode", "kernel")
+    for name, (command, expected) in QUIRKS.items():
+        text = ask(wire, command)
+        assert expected in text, (name, text)
+        assert "policy" not in text, (name, text)
+        assert "the shell ended" not in text, (name, text)
+
+
 PLAYS = "python3 -c 'import os, sys; os.execv(\"./busybox\", sys.argv[1:])'"
 WAYS = {
     "by a link": "ln -s bin/curl x; x=./x; $x",

@@ -2,7 +2,7 @@
 
 import bracex
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 from wcmatch import glob as wcmatch
 
@@ -46,7 +46,10 @@ def matches(pattern: str, path: str) -> bool:
 @settings(deadline=None, max_examples=500)
 @given(PATTERNS, PATHS)
 def test_a_pattern_matches_what_wcmatch_says_of_the_whole_path(pattern: str, path: str) -> None:
-    assume(not any(set(choice) <= {"."} for choice in expand(pattern, "/")))  # no names
+    try:
+        assume(not any(set(choice) <= {"."} for choice in expand(pattern, "/")))  # no names
+    except bracex.ExpansionLimitException:
+        reject()
     assert matches(pattern, path) == wcmatch.globmatch(path, pattern, flags=FLAGS)
 
 

@@ -315,3 +315,20 @@ def test_a_trace_on_a_full_disk_ends_and_the_server_goes_on(tmp_path: Path) -> N
         assert heard.value["id"] == 1
         peer.end("eof")
         assert peer.status() == 0
+
+
+def test_a_bug_in_what_ends_a_tool_does_not_keep_the_process(tmp_path: Path) -> None:
+    code = (
+        "from tests.wire.peer import peer; from toolroll.cli import main\n"
+        "def close(): raise RuntimeError('in close')\n"
+        "peer.close = close\n"
+        "raise SystemExit(main(peer))"
+    )
+    here = str(Path(__file__).resolve().parents[2])
+    command = (sys.executable, "-c", f"import sys; sys.path.insert(0, {here!r})\n{code}")
+    with Process(command, tmp_path) as process:
+        process.say(message(1, "tools/list"))
+        assert process.hear()
+        process.end("TERM")
+        assert process.status() == 0
+        assert "in close" in process.aside()

@@ -54,7 +54,9 @@ REPLY = Struct("=QqiI")
 
 CONTINUE = 1
 
-UNKNOWN = "(a program that cannot be read)"
+NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
+
+NOBODY = 65534
 
 
 class Supervisor:
@@ -92,13 +94,24 @@ class Supervisor:
         stopped = self._judged(*NOTICE.unpack(notice)[1:])
         try:
             if stopped:
-                ioctl(self.fd, VALID, number)  # else another process of that number was read
+                self._ask(VALID, number)  # else another process of that number was read
                 self._tell(stopped)
             reply = (-errno.EACCES, 0) if stopped is not None else (0, CONTINUE)
-            ioctl(self.fd, SEND, REPLY.pack(int.from_bytes(number, "little"), 0, *reply))
+            self._ask(SEND, REPLY.pack(int.from_bytes(number, "little"), 0, *reply))
         except OSError as problem:
             if problem.errno != errno.ENOENT:
                 raise
+
+    def _ask(self, request: int, data: bytes | bytearray) -> None:
+        """Raises: OSError."""
+        from fcntl import ioctl
+
+        while True:
+            try:
+                ioctl(self.fd, request, data)
+                return
+            except InterruptedError:  # a child has ended meanwhile
+                continue
 
     def _judged(
         self, pid: int, _flags: int, number: int, machine: int, _at: int, *arguments: int
@@ -114,20 +127,37 @@ class Supervisor:
             arguments = arguments[1:]
         try:
             start = Start(pid, arguments[0], arguments[1], width)
-        except (UnreadableError, OSError):
-            return UNKNOWN
+        except (UnreadableError, OSError) as problem:
+            return None if _leads_nowhere(problem) else unknown(pid)
         try:
             stopped = next(filter(self._is_refused, start.programs(directory, empty)), None)
-        except UnreadableError:
-            return UNKNOWN
-        except OSError:  # nor can it be reached, of which the process itself is going to tell
-            return ""
+        except (UnreadableError, ValueError):  # a name that no file can have
+            return unknown(pid)
+        except OSError as problem:  # nor can the process reach it
+            return None if _leads_nowhere(problem) else ""
         finally:
             start.close()
-        return None if stopped is None else words(stopped)
+        if stopped is None or (stopped.real and not os.path.lexists(stopped.real)):
+            return None  # what is not there is not run; who looks for it hears so from the kernel
+        return words(stopped)
 
     def _is_refused(self, program: "Program") -> bool:
         return any(self._refuses(os.fsdecode(name)) for name in program.names)
+
+
+def _leads_nowhere(problem: Exception) -> bool:
+    """True for a path at which the kernel will say itself what is wrong with it."""
+    return isinstance(problem, OSError) and problem.errno in NOWHERE
+
+
+def unknown(pid: int) -> str:
+    """What is said of a start that cannot be looked at: by whom it was."""
+    try:
+        with open(f"/proc/{pid}/comm", "rb") as file:
+            name = file.read().strip().decode("utf-8", "backslashreplace")
+    except OSError:
+        return "(a program that cannot be read)"
+    return f"(a program that cannot be read, started by {name})"
 
 
 def words(program: "Program") -> str:
@@ -161,12 +191,22 @@ def _listener() -> int:
 def problem() -> str:
     """Why starts cannot be supervised here, empty when they can."""
     why = trial(_supervise_one)
+    if not why and os.geteuid() == 0 and trial(_supervise_another):
+        return "starts of other users cannot be looked at: this root has no CAP_SYS_PTRACE"
     if why == os.strerror(errno.EBUSY):
         return "another program supervises all that runs here already"
     return why
 
 
-def _supervise_one() -> None:
+def _supervise_another() -> None:
+    """The same round with a start by another user, as `su` makes; nothing where that is not possible.
+
+    Raises: OSError.
+    """
+    _supervise_one(NOBODY)
+
+
+def _supervise_one(user: int = 0) -> None:
     """A whole round: a start that is asked about, looked at and let go on.
 
     Raises: OSError.
@@ -175,6 +215,8 @@ def _supervise_one() -> None:
     pid = os.fork()
     if pid == 0:
         try:
+            if user:
+                _become(user)
             os.execv("/.no such program", ["none"])  # noqa: S606 - a start that leads nowhere
         except OSError as failed:
             os._exit(failed.errno or 0)
@@ -182,3 +224,11 @@ def _supervise_one() -> None:
     _, status = os.waitpid(pid, 0)
     if os.waitstatus_to_exitcode(status) != errno.ENOENT:
         raise OSError(errno.EACCES, "the memory of other processes cannot be read")
+
+
+def _become(user: int) -> None:
+    try:
+        os.setgid(user)
+        os.setuid(user)
+    except OSError:  # then nothing in a session can either
+        return

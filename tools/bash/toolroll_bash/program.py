@@ -36,7 +36,12 @@ LOADER_TAKES = frozenset(
 LOADER_LOOKS = frozenset((b"--list", b"--verify", b"--list-diagnostics", b"--list-tunables"))
 """Options of ld.so(8) with which nothing is run."""
 
-MULTIPLE = (b"busybox", b"toybox")
+MULTIPLE = frozenset(
+    (
+        *(b"busybox", b"busybox-extras", b"busybox-static", b"busybox.static"),
+        *(b"busybox.nosuid", b"busybox.suid", b"toybox"),
+    )
+)
 
 
 class UnreadableError(Exception):
@@ -97,7 +102,7 @@ class Start:
         yield program
         if depth == 0:
             raise UnreadableError
-        if any(name.startswith(MULTIPLE) for name in program.names):
+        if not MULTIPLE.isdisjoint(program.names):
             yield from _parts(words)
             return
         if any(map(_is_loader, program.names)):
@@ -146,10 +151,10 @@ class Start:
         return os.path.dirname(place) if place.startswith(self._root) else place + b"/.."
 
     def _text(self, address: int) -> bytes:
-        """Raises: UnreadableError for what is no path at all."""
+        """Raises: OSError for what is too long to be a path; UnreadableError."""
         text, end, _ = self._read(address, PATH_BYTES).partition(b"\0")
         if not end:
-            raise UnreadableError
+            raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
         return text
 
     def _words(self) -> "Iterator[bytes]":
@@ -204,11 +209,12 @@ def _loaded(words: "Iterator[bytes]") -> "Iterator[bytes]":
 
 def _parts(words: "Iterator[bytes]") -> "Iterator[Program]":
     """The part that a multi-call program plays: by its own name, else by its first argument."""
-    for word in words:
-        name = base(word).removeprefix(b"-")
+    name = base(next(words, b"")).removeprefix(b"-")  # of a login shell
+    while name and not name.startswith(b"-"):
         yield Program(name)
-        if not name.startswith(MULTIPLE):
+        if name not in MULTIPLE:
             return
+        name = base(next(words, b""))
 
 
 def _interpreter(path: bytes) -> "list[bytes]":
@@ -233,5 +239,5 @@ def _interpreter(path: bytes) -> "list[bytes]":
         os.close(file)
     if not head.startswith(b"#!"):
         return []
-    line = head[2:].partition(b"\n")[0].strip(b" \t").replace(b"\t", b" ")
+    line = head[2:].partition(b"\n")[0].partition(b"\0")[0].strip(b" \t").replace(b"\t", b" ")
     return [word.strip(b" ") for word in line.split(b" ", 1)]

@@ -141,7 +141,7 @@ def close() -> None:
     import sys
 
     task = sys.modules.get("toolroll_dispatch_agent.task")
-    for tools in list(task.RUNNING) if task else ():
+    for tools in list(getattr(task, "RUNNING", ())):  # absent while it is being imported
         tools.close()
 
 
