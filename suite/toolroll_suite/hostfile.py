@@ -1,7 +1,8 @@
 """A host's file: our servers put into it and taken out again, everything else byte for byte as it was.
 
 Before a file is changed it is copied beside itself, as `FILE.toolroll-backup`.  `undo` puts that copy
-back.  When the file was changed since, or there was none before, only our own entries go.
+back.  When the file was changed since, or there was none before, only our own entries go.  A copy is never
+deleted while it may be the only one: not when its file is gone, not when it was not put back.
 """
 
 import os
@@ -13,7 +14,7 @@ from toolroll.change import Target
 from toolroll.errors import ErrorCode, ToolError
 from toolroll.guard import Guard
 from toolroll.paths import Roots, quoted
-from toolroll_suite.installed import MARK
+from toolroll_suite.installed import MARK, programs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,9 +37,12 @@ def snippet(host: "Host", servers: "Sequence[Server]") -> str:
 def write(host: "Host", path: str, servers: "Sequence[Server]") -> str:
     """Put the servers into the file and tell what was done; nothing is written when nothing changes.
 
-    Raises: ToolError for a file that cannot be parsed, read or written; it is then as it was.
+    Raises: ToolError for a file that cannot be parsed, read or written; it is then as it was.  CONFLICT
+    for one that is gone while its copy is there.
     """
     with _target(path) as target:
+        if target.status is None:
+            _refuse_copy(path)
         old = target.data
         text = _text(old, path)
         try:
@@ -49,7 +53,6 @@ def write(host: "Host", path: str, servers: "Sequence[Server]") -> str:
         if new == old:
             return f"Unchanged: {quoted(path)} has {names} already."
         if target.status is None:
-            _forget(path)
             target.write((new,))
             return f"Created {quoted(path)} with {names}."
         with _backed_up(path, old, target.status.st_mode):
@@ -69,14 +72,17 @@ def undo(host: "Host", path: str) -> str:
         before = copy or b""
         try:
             text = _text(target.data, path)
-            ours = {n: e for n, e in _entries(host, text).items() if n.startswith(MARK)}
+            known = programs()
+            ours = {name: e for name, e in _entries(host, text).items() if name in known}
+            if not ours and copy is None:
+                raise ValueError("it holds no entry of ours")
             if _rebuilt(host, before, ours) == target.data:
                 return _restore(target, path, copy)
             target.write((_bytes(_taken_out(host, text, before, ours), target.data),))
         except ValueError as problem:
             raise _left_alone(path, str(problem)) from None
-        _forget(path)
-        return f"Took {', '.join(ours)} out of {quoted(path)}, which was changed since."
+        kept = "" if copy is None else f" Its copy stays: {quoted(path + BACKUP)}."
+        return f"Took {', '.join(ours)} out of {quoted(path)}, which was changed since.{kept}"
 
 
 # -- texts -------------------------------------------------------------------------------------------
@@ -169,6 +175,17 @@ def _backup(path: str) -> bytes | None:
             return copy.read()
     except FileNotFoundError:
         return None
+
+
+def _refuse_copy(path: str) -> None:
+    """Return unless there is a copy of the file, which is gone.  Raises: ToolError."""
+    copy = path + BACKUP
+    if os.path.lexists(copy):
+        raise ToolError(
+            ErrorCode.CONFLICT,
+            f"{quoted(path)} is gone, and {quoted(copy)} may be the only copy of it",
+            "Move that copy back, or somewhere else, and call again",
+        )
 
 
 def _forget(path: str) -> None:

@@ -54,23 +54,23 @@ def installed(pyz: str | None = None) -> list[Installed]:
 
     Raises: UsageError where nothing is installed.
     """
-    try:
-        found = distribution("toolroll")
-    except PackageNotFoundError:
-        raise UsageError("toolroll is not installed here; try: pip install toolroll") from None
-    scripts = {
-        point.name: point.module.split(".")[0]
-        for point in found.entry_points
-        if point.group == "console_scripts" and point.name.startswith(MARK)
-    }
+    found = _distribution()
     return [
         Installed(
             program,
             _declared(package),
             _script(program, found) if pyz is None else os.path.abspath(f"{pyz}/{program}.pyz"),
         )
-        for program, package in sorted(scripts.items())
+        for program, package in sorted(_packages(found).items())
     ]
+
+
+def programs() -> "frozenset[str]":
+    """The names of all tools' programs; no other name is ours, whatever it begins with.
+
+    Raises: UsageError where nothing is installed.
+    """
+    return frozenset(_packages(_distribution()))
 
 
 def chosen(names: "Sequence[str]", tools: "Sequence[Installed]") -> list[Installed]:
@@ -97,6 +97,23 @@ def _require_program(path: str) -> None:
 
 def _plain(name: str) -> str:
     return name.lower().replace("_", "-")
+
+
+def _distribution() -> Distribution:
+    """Raises: UsageError."""
+    try:
+        return distribution("toolroll")
+    except PackageNotFoundError:
+        raise UsageError("toolroll is not installed here; try: pip install toolroll") from None
+
+
+def _packages(found: Distribution) -> dict[str, str]:
+    """The package of every tool by its program's name."""
+    return {
+        point.name: point.module.split(".")[0]
+        for point in found.entry_points
+        if point.group == "console_scripts" and point.name.startswith(MARK)
+    }
 
 
 def _declared(package: str) -> Tool:

@@ -39,8 +39,14 @@ def put(text: str, path: "Path", value: "Json") -> str:
 
     An object goes member by member into the object that is there; anything else replaces what is there.
 
-    Raises: ValueError as `loads`, for a name on the path that occurs twice or holds no object.
+    Raises: ValueError as `loads`, for a name on the path that occurs twice or holds no object, and for a
+    value that would not be read back as it is.
     """
+    return _checked(_spliced(text, path, value), path, value)
+
+
+def _spliced(text: str, path: "Path", value: "Json") -> str:
+    """Raises: ValueError."""
     root = _parsed(text)
     if root is None:
         style = Style(text, None)
@@ -51,14 +57,23 @@ def put(text: str, path: "Path", value: "Json") -> str:
         return _with_member(text, Style(text, root), node, missing[0], _nested(missing[1:], value))
     if isinstance(value, dict) and node.members is not None:
         for name, one in value.items():
-            text = put(text, (*path, name), one)
+            text = _spliced(text, (*path, name), one)
         return text
     if _same(node.value, value):
         return text
     indent = _indent(text, node.start)
     style = Style(text, root)
-    fresh = style.shown(value, indent if "\n" in text[node.start : node.end] else None)
+    fresh = style.shown(value, indent if _breaks(text[node.start : node.end]) else None)
     return text[: node.start] + fresh + text[node.end :]
+
+
+def _checked(text: str, path: "Path", value: "Json") -> str:
+    """The text when it has the value at the path.  Raises: ValueError."""
+    root = _parsed(text)
+    node, missing = (None, path) if root is None else _found(root, path)
+    if node is None or missing or not _holds(node.value, value):
+        raise ValueError(f"{'.'.join(path)} could not be put where it would be read")
+    return text
 
 
 def remove(text: str, path: "Path") -> str:
@@ -243,10 +258,10 @@ class Style:
     def __init__(self, text: str, root: Node | None) -> None:
         members = [] if root is None else _members(root)
         own = _own_indent(text, members[0].start) if members else None
-        self.newline = "\r\n" if "\r\n" in text else "\n"
+        self.newline = next((end for end in ("\r\n", "\n", "\r") if end in text), "\n")
         self.unit = UNIT if own is None else own
         self.one_line = (
-            bool(members) and root is not None and "\n" not in text[root.start : root.end]
+            bool(members) and root is not None and not _breaks(text[root.start : root.end])
         )
 
     def shown(self, value: "Json", indent: str | None) -> str:
@@ -273,7 +288,7 @@ def _with_member(text: str, style: Style, node: Node, name: str, value: "Json") 
         indent = _member_indent(text, style, node)
         before = style.newline + indent
         after = ""
-        if not members and "\n" not in text[point:close]:
+        if not members and not _breaks(text[point:close]):
             point, after = close, style.newline + _indent(text, node.start)
     member = _key(name) + style.shown(value, indent) + ("," if comma else "")
     between = text[last:point] if comma or not members else "," + text[last:point]
@@ -285,7 +300,7 @@ def _on_one_line(text: str, style: Style, node: Node) -> bool:
     if not members:
         return style.one_line
     gaps = text[node.start : members[0].start] + text[members[-1].node.end : node.end]
-    return "\n" not in gaps
+    return not _breaks(gaps)
 
 
 def _member_indent(text: str, style: Style, node: Node) -> str:
@@ -311,7 +326,7 @@ def _cuts(text: str, node: Node, index: int) -> "list[Span]":
         cuts.append((before, before + 1))
     behind = max(cuts)[1]
     blanks = len(text[behind:]) - len(text[behind:].lstrip(" \t"))
-    if "\n" in text[start : member.start] and not text.startswith(("\n", "\r"), behind + blanks):
+    if _breaks(text[start : member.start]) and not text.startswith(("\n", "\r"), behind + blanks):
         cuts[0] = (member.start, end)
         cuts.append((behind, behind + blanks))
     return cuts
@@ -335,14 +350,32 @@ def _key(name: str) -> str:
 
 def _indent(text: str, at: int) -> str:
     """The whitespace that the line of a place begins with."""
-    line = text[text.rfind("\n", 0, at) + 1 :]
+    line = text[_line_start(text, at) :]
     return line[: len(line) - len(line.lstrip(" \t"))]
 
 
 def _own_indent(text: str, at: int) -> str | None:
     """The whitespace before a place that is the first of its line; None when it is not."""
-    before = text[text.rfind("\n", 0, at) + 1 : at]
-    return None if before.strip(" \t") or "\n" not in text[:at] else before
+    start = _line_start(text, at)
+    before = text[start:at]
+    return None if before.strip(" \t") or not start else before
+
+
+def _line_start(text: str, at: int) -> int:
+    """Where the line of a place begins: a lone CR ends a line too, as it ends a comment."""
+    return max(text.rfind("\n", 0, at), text.rfind("\r", 0, at)) + 1
+
+
+def _breaks(text: str) -> bool:
+    """True when a line ends in the text."""
+    return "\n" in text or "\r" in text
+
+
+def _holds(found: "Json", value: "Json") -> bool:
+    """True when a value is there, where objects may have more members."""
+    if isinstance(found, dict) and isinstance(value, dict):
+        return all(name in found and _holds(found[name], one) for name, one in value.items())
+    return _same(found, value)
 
 
 def _same(one: "Json", other: "Json") -> bool:

@@ -290,14 +290,55 @@ def test_a_file_that_may_not_be_written_is_refused_and_no_copy_is_left(
     assert os.listdir(project) == [".mcp.json"]
 
 
-def test_a_copy_of_an_older_file_does_not_come_back(toolroll: Toolroll, project: Path) -> None:
-    path = project / ".mcp.json"
+def test_the_copy_of_a_file_that_is_gone_is_kept_until_it_is_moved(
+    toolroll: Toolroll, project: Path
+) -> None:
+    path, copy = project / ".mcp.json", project / ".mcp.json.toolroll-backup"
     path.write_text('{"older": 1}')
-    toolroll("config", "claude", "--write")
+    toolroll("config", "claude", "ls", "--write")
     path.unlink()
-    toolroll("config", "claude", "--write")
+    refused = toolroll("config", "claude", "ls", "--write")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert f"'{copy}' may be the only copy" in refused.stderr
+    assert copy.read_text() == '{"older": 1}'
+    assert not path.exists()
+    copy.rename(project / "elsewhere")
+    assert toolroll("config", "claude", "ls", "--write").stdout.startswith("Created")
     toolroll("config", "claude", "--undo")
-    assert os.listdir(project) == []
+    assert os.listdir(project) == ["elsewhere"]
+
+
+@pytest.mark.parametrize("name", ["claude", "codex"])
+@pytest.mark.parametrize("content", ["", "\n"])
+def test_a_file_that_we_never_wrote_is_not_removed_by_undo(
+    tmp_path: Path, name: str, content: str
+) -> None:
+    path = tmp_path / "settings"
+    path.write_text(content)
+    with pytest.raises(ToolError, match="no entry of ours"):
+        hostfile.undo(find(name), str(path))
+    assert path.read_text() == content
+
+
+def test_an_entry_with_a_name_like_ours_is_not_ours(tmp_path: Path) -> None:
+    host, path = find("claude"), tmp_path / "settings"
+    theirs = '{\n  "mcpServers": {\n    "toolroll-mycompany": {"command": "x"}\n  }\n}\n'
+    path.write_text(theirs)
+    with pytest.raises(ToolError, match="no entry of ours"):
+        hostfile.undo(host, str(path))
+    assert path.read_text() == theirs
+
+
+def test_an_entry_with_a_name_like_ours_that_came_later_stays(tmp_path: Path) -> None:
+    host, path = find("claude"), tmp_path / "settings"
+    path.write_text("{}\n")
+    hostfile.write(host, str(path), servers("ls"))
+    path.write_text(host.language.put(path.read_text(), host.path("toolroll-mycompany"), {"a": 1}))
+    done = hostfile.undo(host, str(path))
+    assert written(host, path) == {"toolroll-mycompany": {"a": 1}}
+    copy = Path(f"{path}.toolroll-backup")
+    assert copy.read_text() == "{}\n"
+    assert str(copy) in done
 
 
 def test_another_file_can_be_named_and_write_and_undo_exclude_each_other(

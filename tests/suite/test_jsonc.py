@@ -54,7 +54,9 @@ def _common(one: str, other: str) -> int:
 
 
 gaps = st.lists(
-    st.sampled_from(["", " ", "\t", "\n  ", "\r\n\t", "// it's {a \"note\n", "/* , } \n */"]),
+    st.sampled_from(
+        ["", " ", "\t", "\n  ", "\r\n\t", "\r ", "// it's {a \"note\n", "// c\r", "/* , } \n */"]
+    ),
     max_size=2,
 ).map("".join)
 scalars = st.one_of(
@@ -202,6 +204,11 @@ def test_any_text_is_read_or_refused(text: str) -> None:
             '{\n  "s": {\n    // none yet\n  }\n}',
             '{\n  "s": {\n    // none yet\n    "x": 1\n  }\n}',
         ),
+        (
+            '{\r  "s": {\r    "y": 2 // c\r  }\r}',
+            '{\r  "s": {\r    "y": 2, // c\r    "x": 1\r  }\r}',
+        ),
+        ('{"s": { // c\r}}', '{"s": { // c\r  "x": 1\r}}'),
         ('{"s": {"x": /* was */ 0 /* ! */}}', '{"s": {"x": /* was */ 1 /* ! */}}'),
     ],
 )
@@ -225,6 +232,7 @@ def test_an_entry_keeps_its_layout_and_what_else_is_in_it() -> None:
         ('{\n  "a": 1, // one\n  "x": 1\n}', '{\n  "a": 1 // one\n}'),
         ('{\n  "a": 1,\n  "x": 1,\n}', '{\n  "a": 1,\n}'),
         ('{\n  // first\n  "x": 1, "b": 2\n}', '{\n  // first\n  "b": 2\n}'),
+        ('{\r  "a": 1, // one\r  "x": 1}', '{\r  "a": 1 // one\r  }'),
         ('{"x": 1}', "{}"),
         ('{"x": 1 /* kept */}', "{ /* kept */}"),
         ('{"y": 1}', '{"y": 1}'),
@@ -252,6 +260,11 @@ def test_what_is_taken_out_leaves_no_trace(text: str, expected: str) -> None:
 def test_a_text_that_is_not_in_the_grammar_is_refused_with_its_place(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=re.escape(why)):
         put(text, ("s",), 1)
+
+
+def test_a_value_that_would_not_be_read_back_is_refused() -> None:
+    with pytest.raises(ValueError, match="NaN is not JSON"):
+        put("{}", ("s", "x"), float("nan"))
 
 
 def test_a_name_that_occurs_twice_on_the_way_is_refused() -> None:

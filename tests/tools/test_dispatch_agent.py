@@ -324,6 +324,16 @@ def test_a_refusal_for_good_is_answered_by_lookup(
     assert KEY not in outcome.text
 
 
+def test_a_refusal_is_masked_before_it_is_cut(
+    ask: Ask, model: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = KEY * 50
+    monkeypatch.setenv("TOOLROLL_AGENT_API_KEY", key)
+    outcome = ask(model(play.refuse(401, f"Incorrect API key provided: {key}")))
+    assert "provided: [REDACTED:TOOLROLL_AGENT_API_KEY]" in outcome.text
+    assert KEY not in outcome.text
+
+
 def test_a_model_that_fails_in_the_middle_leaves_its_trace(ask: Ask, model: Any) -> None:
     outcome = ask(model(SEARCH, play.refuse(400, "too long")))
     assert outcome.structured["status"] == "model_failed"

@@ -1,8 +1,13 @@
 """Which model is asked and how: providers, keys, streams; without any network."""
 
+import asyncio
+import json
 import os
+import socket
 from collections.abc import Mapping
 from pathlib import Path
+from threading import Event
+from time import monotonic, sleep
 from typing import Any
 
 import pytest
@@ -10,12 +15,16 @@ import pytest
 from tests.tools import model_server as play
 from tests.tools.model_server import ModelServer
 from toolroll.call import Call
+from toolroll.errors import ToolError
+from toolroll.guard import Guard
 from toolroll.tool import Outcome
+from toolroll_dispatch_agent import providers
 from toolroll_dispatch_agent.providers import NO_KEY, PROVIDERS, Choice, NoModelError, check, choose
 from toolroll_dispatch_agent.tool import dispatch_agent
 
 Json = Any
 KEY = "sk-Zk81PqLw93xTn5Vb"
+WAIT_S = 20.0
 
 ADDRESSES = {
     "openai": ("openai/one", {"OPENAI_API_KEY": KEY}, "https://api.openai.com/v1", "one"),
@@ -114,6 +123,83 @@ def test_a_command_without_a_key_is_said(command: str, why: str) -> None:
     options = {"agent-model": "openai/one", "agent-api-key-cmd": command}
     with pytest.raises(NoModelError, match=why.replace("(", r"\(").replace(")", r"\)")):
         choose(options, {})
+
+
+def waits(pid_file: Path) -> str:
+    """A command that notes the process it leaves waiting, and waits for it."""
+    return f"sleep 60 & echo $! > '{pid_file}.new'; mv '{pid_file}.new' '{pid_file}'; wait"
+
+
+def ends(pid_file: Path) -> bool:
+    """True as soon as the process is gone, or a zombie that nobody reaps."""
+    stat = Path(f"/proc/{pid_file.read_text().strip()}/stat")
+    deadline = monotonic() + WAIT_S
+    while monotonic() < deadline:
+        try:
+            if stat.read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except OSError:
+            return True
+        sleep(0.01)
+    return False
+
+
+def test_a_cancelled_call_ends_the_command_for_its_key(
+    make_call: Any, answer: Any, tmp_path: Path
+) -> None:
+    pid_file = tmp_path / "pid"
+    options = {"agent_model": "openai/one", "agent_api_key_cmd": waits(pid_file)}
+    call: Call = make_call(tmp_path, **options)
+
+    def cancel_once_it_runs() -> None:
+        if pid_file.exists():
+            call.cancel()
+        call.check()
+
+    with pytest.raises(ToolError, match="cancelled"):
+        choose(call.options, {}, cancel_once_it_runs)
+    assert ends(pid_file)
+    assert not providers.RUNNING
+
+
+def test_a_command_for_a_key_is_ended_when_its_time_is_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pid_file = tmp_path / "pid"
+    options = {"agent-model": "openai/one", "agent-api-key-cmd": waits(pid_file)}
+
+    def let_time_run_out() -> None:
+        if pid_file.exists():
+            monkeypatch.setattr(providers, "KEY_COMMAND_S", 0.0)
+
+    with pytest.raises(NoModelError, match=r"failed \(TimeoutExpired\)"):
+        choose(options, {}, let_time_run_out)
+    assert ends(pid_file)
+
+
+def test_a_server_that_ends_takes_the_command_for_a_key_with_it(wire: Any, tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    environ = {
+        "TOOLROLL_AGENT_MODEL": "openai/one",
+        "TOOLROLL_AGENT_API_KEY_CMD": waits(pid_file),
+    }
+    agent = wire("toolroll_dispatch_agent", "--root", tmp_path, environ=environ).open()
+    agent.post("tools/call", {"name": "dispatch_agent", "arguments": {"prompt": "Where?"}})
+    deadline = monotonic() + WAIT_S
+    while not pid_file.exists():
+        assert monotonic() < deadline
+        sleep(0.01)
+    agent.process.terminate()
+    agent.process.wait(WAIT_S)
+    assert ends(pid_file)
+    agent.close()
+
+
+def test_what_a_command_for_a_key_leaves_behind_is_ended(tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    command = f"sleep 60 >&- & echo $! > '{pid_file}'; echo {KEY}"
+    assert choose({"agent-model": "openai/one", "agent-api-key-cmd": command}, {}).key == KEY
+    assert ends(pid_file)
 
 
 def test_a_key_that_is_merely_there_is_named_with_its_line() -> None:
@@ -243,3 +329,72 @@ def test_a_stream_that_breaks_after_words_were_shown_is_an_error() -> None:
         model.ask([{"role": "user", "content": "hello"}], {}, 20.0, pieces.append)
     assert pieces
     assert len(server.requests) == 1
+
+
+def test_nobody_waits_for_the_resolver_once_the_model_is_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("openai", reason="the extra toolroll[agent] is not installed")
+    from toolroll_dispatch_agent.models import Model
+
+    closed, waited = Event(), Event()
+    outcomes: list[bool] = []
+    model = Model(Choice("", "m", "m", "http://far.invalid/v1", NO_KEY))
+
+    def resolve(*_: object, **__: object) -> Json:
+        model.stop()
+        outcomes.append(closed.wait(WAIT_S))
+        waited.set()
+        raise socket.gaierror
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    with model, pytest.raises(asyncio.CancelledError):
+        model.ask([{"role": "user", "content": "hello"}], {}, WAIT_S)
+    closed.set()
+    assert waited.wait(WAIT_S)
+    assert outcomes == [True]
+
+
+def test_a_name_that_cannot_be_resolved_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("openai", reason="the extra toolroll[agent] is not installed")
+    from toolroll_dispatch_agent import models
+
+    def resolve(*_: object, **__: object) -> Json:
+        raise socket.gaierror
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    monkeypatch.setattr(models, "TRIES", 1)
+    with (
+        models.Model(Choice("", "m", "m", "http://far.invalid/v1", NO_KEY)) as model,
+        pytest.raises(models.ModelError, match="no answer from the provider"),
+    ):
+        model.ask([{"role": "user", "content": "hello"}], {}, WAIT_S)
+
+
+SAYINGS = {
+    "a refusal": lambda text: play.refuse(400, text),
+    "an error under status 200": lambda text: play.raw(
+        200, json.dumps({"error": {"code": 400, "message": text}}).encode()
+    ),
+    "no completion": lambda text: play.raw(200, json.dumps(text).encode()),
+}
+
+
+@pytest.mark.parametrize("saying", SAYINGS.values(), ids=SAYINGS)
+def test_what_a_provider_says_is_masked_before_it_is_cut(saying: Any) -> None:
+    pytest.importorskip("openai", reason="the extra toolroll[agent] is not installed")
+    from toolroll_dispatch_agent.models import Model, ModelError
+
+    key = KEY * 50  # wherever the cut is, it goes through it
+    with (
+        ModelServer([saying(f"bad key {key}, {'x' * 5000}")]) as server,
+        Model(
+            Choice("", "m", "m", server.address, NO_KEY),
+            clean=Guard({"OPENAI_API_KEY": key}).mask,
+        ) as model,
+        pytest.raises(ModelError) as caught,
+    ):
+        model.ask([{"role": "user", "content": "hello"}], {}, WAIT_S)
+    assert "bad key [REDACTED:OPENAI_API_KEY], xxx" in str(caught.value)
+    assert KEY not in str(caught.value)
+    assert len(str(caught.value)) == 600

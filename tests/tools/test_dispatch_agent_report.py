@@ -1,5 +1,7 @@
 """Reports checked against the disk."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -7,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolroll.paths import Roots
-from toolroll_dispatch_agent.report import NO_CITATION, Report, trace
+from toolroll_dispatch_agent.report import BARE, NO_CITATION, Report, bare, trace
 
 
 @pytest.fixture
@@ -62,6 +64,7 @@ OTHERS = [
     "std::vector:3",
     "Note:1",
     "a `b` c",
+    f"src/app.py:{'9' * 5000}",
 ]
 
 
@@ -98,6 +101,20 @@ def test_without_its_marks_a_report_is_what_was_written(text: str) -> None:
     for citation in report.citations:
         bare = bare.replace(f" ✗ ({citation.fault})", "")
     assert bare.replace("✓", "").split() == text.replace("✓", "").split()
+
+
+@given(st.text(alphabet="a./:`-01 ✓[]()=\u2013,", max_size=40))
+def test_places_are_those_of_the_expression(text: str) -> None:
+    assert [one.span() for one in bare(text)] == [one.span() for one in BARE.finditer(text)]
+
+
+@pytest.mark.parametrize("part", ["a=", "a", "=", "a:", "a=:1x", "`", "`a"])
+def test_a_long_text_without_places_is_soon_read(part: str) -> None:
+    code = (
+        "from toolroll.paths import Roots; from toolroll_dispatch_agent.report import Report; "
+        f"Report({part!r} * 200_000, Roots([]))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 def test_a_trace_shows_calls_in_order_even_where_ids_come_again() -> None:

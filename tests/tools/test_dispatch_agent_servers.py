@@ -80,6 +80,55 @@ def test_only_tools_that_read_are_taken_from_others(
     assert names(tools(mcp_servers=path, allow_writes=True)) == [*OWN, *READS, "mcp_far_scribble"]
 
 
+ODD = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+import foreign_server as far
+tool = {"name": "dump", "inputSchema": {"type": "object"}, "annotations": json.loads(sys.argv[3])}
+failed = {"content": [{"type": "text", "text": "failed"}], "isError": True, "_meta": ["odd"]}
+far.tools = lambda: [tool]
+far.texts = lambda key, text: far.say(id=key, result=failed)
+far.main(sys.argv[2])
+"""
+
+
+def odd(folder: Path, annotations: Json) -> str:
+    """A server with one tool of these annotations, which fails with a `_meta` that is no object."""
+    words = ["-c", ODD, str(FOREIGN.parent), str(folder), json.dumps(annotations)]
+    return configuration(folder, {"far": far(folder, args=words)})
+
+
+WRONG: list[Json] = [["readOnlyHint"], "readOnlyHint", 7, {"readOnlyHint": "false"}, None]
+
+
+@pytest.mark.parametrize("annotations", WRONG)
+def test_only_a_true_hint_counts_and_a_wrong_one_breaks_nothing(
+    annotations: Json, tools: Callable[..., Tools], tmp_path: Path
+) -> None:
+    path = odd(tmp_path, annotations)
+    assert names(tools(mcp_servers=path)) == OWN
+    assert names(tools(mcp_servers=path, allow_writes=True)) == [*OWN, "mcp_far_dump"]
+
+
+def test_a_code_in_a_wrong_place_is_no_code(tools: Callable[..., Tools], tmp_path: Path) -> None:
+    made = tools(mcp_servers=odd(tmp_path, {"readOnlyHint": True}))
+    outcome = made.call("mcp_far_dump", {})
+    assert (outcome.text, outcome.code) == ("failed", "EXECUTION_ERROR")
+
+
+def test_our_own_servers_unpack_where_the_agent_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("TOOLROLL_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    assert own({}, "/srv", ["/srv"])[0].environment == {INSIDE: "1"}
+    cache = {"TOOLROLL_CACHE": str(tmp_path), "XDG_CACHE_HOME": "/var/cache"}
+    for name, value in cache.items():
+        monkeypatch.setenv(name, value)
+    assert all(one.environment == {**cache, INSIDE: "1"} for one in own({}, "/srv", ["/srv"]))
+    assert added({"mcp-servers": "far"})[0].environment == {INSIDE: "1"}
+
+
 def test_names_fit_what_providers_take(tools: Callable[..., Tools], tmp_path: Path) -> None:
     path = configuration(tmp_path, {"fär away" + "y" * 80: far(tmp_path)})
     assert names(tools(mcp_servers=path))[4:] == [f"mcp_f_r_away{'y' * 52}"]

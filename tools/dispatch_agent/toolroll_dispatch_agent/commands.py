@@ -22,6 +22,9 @@ INSIDE = "TOOLROLL_INSIDE_AGENT"
 
 ME = "toolroll-dispatch-agent"
 
+CACHE = (carried.VARIABLE, "XDG_CACHE_HOME")
+"""Where our own servers unpack what a zipapp carries: where the agent does."""
+
 TIMEOUT_S = 30.0
 """How long a call of a tool may take, as in the reference system."""
 
@@ -72,11 +75,13 @@ def own(options: "Mapping[str, Json]", root: str, roots: "Sequence[str]") -> lis
     for pattern in denied(options.get("deny", ()), roots):
         limits += ["--deny", pattern]
     timeout_s = options.get("timeout") or TIMEOUT_S
+    environment = {name: os.environ[name] for name in CACHE if name in os.environ}
     return [
         Command(
             f"toolroll-{name}",
             [*_program(options.get(f"{name}-path"), name), *limits],
             tool,
+            environment,
             timeout_s=timeout_s,
         )
         for tool, name in OWN.items()

@@ -113,7 +113,7 @@ class Conversation:
         began = monotonic()
         on_text, on_message, on_retry = self._listeners
         chars = int(self._limits.context_tokens * CHARS_PER_TOKEN * REMEMBERED)
-        with Model(self._choice, self._settings, on_retry) as model:
+        with Model(self._choice, self._settings, on_retry, self._clean) as model:
             agent = Agent(
                 model,
                 self.tools,
@@ -128,7 +128,7 @@ class Conversation:
             if self._stopping:
                 model.stop()
             try:
-                stop, text = agent.run(self.guard.clean(question).text)
+                stop, text = agent.run(self._clean(question))
             except CancelledError:
                 return None
             finally:
@@ -139,7 +139,7 @@ class Conversation:
         facts = [_counted(agent.turns, "turn"), _counted(agent.calls, "call")]
         facts += [] if agent.tokens is None else [f"{agent.tokens:,} tokens"]
         facts += [f"{self.label}", f"{monotonic() - began:.1f} s"]
-        return Answered(self.guard.clean(text).text, stop, " · ".join(facts))
+        return Answered(self._clean(text), stop, " · ".join(facts))
 
     def stop(self) -> None:
         """Have the running answer end at once; from any thread."""
@@ -153,6 +153,9 @@ class Conversation:
         """Forget all that was said.  Raises: ToolError."""
         self.messages = []
         self._keep()
+
+    def _clean(self, text: str) -> str:
+        return self.guard.clean(text).text
 
     def _settle(self) -> None:
         self._model = None
@@ -268,7 +271,7 @@ def _is_message(value: "Json") -> bool:
 def _choice(call: "Call") -> providers.Choice:
     """The model to ask.  Raises: UsageError."""
     try:
-        choice = providers.choose(call.options, os.environ)
+        choice = providers.choose(call.options, os.environ, call.check)
         providers.library()
     except providers.NoModelError as problem:
         raise UsageError(str(problem)) from None

@@ -5,8 +5,10 @@ Knows neither tools nor limits: messages in, the next message out, all plain dic
 
 import asyncio
 import os
+from concurrent.futures import Future, ThreadPoolExecutor
 from email.utils import mktime_tz, parsedate_tz
 from itertools import count
+from threading import Thread
 from time import monotonic, time
 
 import openai
@@ -92,11 +94,32 @@ class Reply:
         self.tokens: int | None = usage.get("total_tokens")
 
 
+class Lookups(ThreadPoolExecutor):
+    """Threads for the resolver, which nobody waits for: it cannot be stopped, and may take minutes."""
+
+    def submit(
+        self, fn: "Callable[..., Json]", /, *args: "Json", **kwargs: "Json"
+    ) -> "Future[Json]":
+        """What the function will have given, from a thread of its own."""
+        future: Future[Json] = Future()
+
+        def run() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                future.set_result(fn(*args, **kwargs))
+            except BaseException as problem:  # whoever awaits it is to have it
+                future.set_exception(problem)
+
+        Thread(target=run, name="lookup", daemon=True).start()
+        return future
+
+
 class Model:
     """One model during one task, asked by one thread; `stop` may come from any.
 
     `settings` are further fields of each request (temperature, max_tokens).  `on_retry` is told why
-    a request is made again.
+    a request is made again.  `clean` masks what a provider says, before it is cut.
     """
 
     def __init__(
@@ -104,11 +127,13 @@ class Model:
         choice: Choice,
         settings: "Mapping[str, Json] | None" = None,
         on_retry: "Listener | None" = None,
+        clean: "Callable[[str], str]" = str,
     ) -> None:
         self.label = choice.label
         self._name = choice.name
         self._settings = dict(settings or {})
         self._on_retry = on_retry or (lambda _: None)
+        self._clean = clean
         self._client = openai.AsyncOpenAI(
             api_key=choice.key,
             base_url=choice.address,
@@ -117,6 +142,7 @@ class Model:
             default_headers=_headers(choice),
         )
         self._runner = asyncio.Runner()
+        self._runner.get_loop().set_default_executor(Lookups())
         self._task: asyncio.Task[Json] | None = None
         self._stopped = False
 
@@ -178,12 +204,13 @@ class Model:
                 pause_s = min(PAUSE_S * 2**attempt, LONGEST_PAUSE_S)
                 if refusal.after_s is not None:
                     pause_s = refusal.after_s
+                text = " ".join(self._clean(str(refusal)).split())[:ERROR_CHARS]
                 if not refusal.passing or attempt + 1 >= TRIES:
-                    raise ModelError(str(refusal)) from None
+                    raise ModelError(text) from None
                 if monotonic() + pause_s >= deadline:
-                    why = f"{refusal}; it asks to wait {pause_s:g} s, longer than there is"
+                    why = f"{text}; it asks to wait {pause_s:g} s, longer than there is"
                     raise ModelError(why) from None
-                self._on_retry(f"{refusal}; again in {pause_s:.3g} s")
+                self._on_retry(f"{text}; again in {pause_s:.3g} s")
                 await asyncio.sleep(pause_s)
         raise AssertionError("count() has no end")
 
@@ -317,23 +344,21 @@ def _no_completion(value: "Json") -> RefusedError:
     error = value.get("error") if isinstance(value, dict) else None
     if isinstance(error, dict):
         status = error.get("code")
-        text = str(error.get("message", ""))[:ERROR_CHARS]
+        text = error.get("message", "")
         return RefusedError(
             f"the provider says: {text}", status if isinstance(status, int) else 500
         )
     quoted = value if isinstance(value, str) else dumps(value).decode()
-    return RefusedError(f"the answer is no chat completion: {quoted[:ERROR_CHARS]}", 200)
+    return RefusedError(f"the answer is no chat completion: {quoted}", 200)
 
 
 def _refusal(problem: openai.APIError) -> RefusedError:
     if not isinstance(problem, openai.APIStatusError):
         cause = type(problem.__cause__ or problem).__name__
         return RefusedError(f"no answer from the provider ({cause})")
-    text = " ".join(str(problem.message).split())[:ERROR_CHARS]
     code = problem.code or ""
-    return RefusedError(
-        f"the provider says: {text}", problem.status_code, code, _after_s(problem.response.headers)
-    )
+    text = f"the provider says: {problem.message}"
+    return RefusedError(text, problem.status_code, code, _after_s(problem.response.headers))
 
 
 def _after_s(headers: "Mapping[str, str]") -> float | None:

@@ -3,9 +3,14 @@
 Hosts put their own keys into a server's environment: a key that is merely there is never used.
 """
 
+import os
+from _thread import allocate_lock
+from time import monotonic
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from subprocess import Popen
     from typing import Any
 
     Json = Any
@@ -15,6 +20,15 @@ KEY = "TOOLROLL_AGENT_API_KEY"
 
 KEY_COMMAND_S = 30.0
 """How long the command may take that prints a token: some ask a server for it."""
+
+LOOK_S = 0.05
+"""How often that command's caller is asked whether it is still wanted."""
+
+KILLED_S = 0.5
+"""How long a killed command is waited for: one that became another user's cannot be killed."""
+
+RUNNING: "set[Any]" = set()
+"""What the server's end must end, by its `close()`: commands for a key, and the tools of tasks."""
 
 NO_KEY = "none"
 """What is sent to servers that want no key; the library insists on one."""
@@ -108,14 +122,93 @@ def check(options: "Mapping[str, Json]") -> None:
         )
 
 
-def choose(options: "Mapping[str, Json]", environ: "Mapping[str, str]") -> Choice:
-    """The model to ask, with its key.
+class KeyCommand:
+    """The command that prints the key, with all that it starts in a process group of its own."""
 
-    Raises: NoModelError.
+    __slots__ = ("_closed", "_lock", "_process")
+
+    def __init__(self) -> None:
+        self._lock = allocate_lock()
+        self._process: Popen[bytes] | None = None
+        self._closed = False
+
+    def output(self, command: str, check: "Callable[[], None]") -> bytes:
+        """What it printed; whatever it has left running is ended.
+
+        Raises: OSError, SubprocessError; what `check` raises, which is called all the while.
+        """
+        from subprocess import CalledProcessError, TimeoutExpired
+
+        began = monotonic()
+        RUNNING.add(self)
+        try:
+            process = self._start(command)
+            while True:
+                check()
+                try:
+                    printed, _ = process.communicate(timeout=LOOK_S)
+                    break
+                except TimeoutExpired:
+                    if monotonic() - began >= KEY_COMMAND_S:
+                        raise
+            if process.returncode:
+                raise CalledProcessError(process.returncode, command)
+            return printed
+        finally:
+            RUNNING.discard(self)
+            self.close()
+            self._reap()
+
+    def close(self) -> None:
+        """End it, and all it has started; from any thread."""
+        from signal import SIGKILL
+
+        with self._lock:
+            self._closed = True
+            if self._process is None:
+                return
+            try:
+                os.killpg(self._process.pid, SIGKILL)
+            except OSError:  # nobody is left in it
+                return
+
+    def _start(self, command: str) -> "Popen[bytes]":
+        """Raises: OSError."""
+        from subprocess import DEVNULL, PIPE, Popen
+
+        with self._lock:
+            if self._closed:
+                raise InterruptedError
+            self._process = Popen(  # noqa: S602 - the operator's own command, which may have a pipe in it
+                command, shell=True, stdin=DEVNULL, stdout=PIPE, start_new_session=True
+            )
+        return self._process
+
+    def _reap(self) -> None:
+        from subprocess import TimeoutExpired
+
+        if self._process is None:
+            return
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        try:
+            self._process.wait(KILLED_S)
+        except TimeoutExpired:
+            return
+
+
+def choose(
+    options: "Mapping[str, Json]",
+    environ: "Mapping[str, str]",
+    check: "Callable[[], None]" = lambda: None,
+) -> Choice:
+    """The model to ask, with its key; `check` is called while a command for the key runs.
+
+    Raises: NoModelError; what `check` raises.
     """
     model, address = options.get("agent-model"), options.get("agent-base-url")
     if address and model:
-        return Choice("", model, model, address, _own_key(options, environ) or NO_KEY)
+        return Choice("", model, model, address, _own_key(options, environ, check) or NO_KEY)
     if address:
         raise NoModelError(
             "TOOLROLL_AGENT_BASE_URL is set; TOOLROLL_AGENT_MODEL must name a model there."
@@ -125,7 +218,7 @@ def choose(options: "Mapping[str, Json]", environ: "Mapping[str, str]") -> Choic
     provider, _, name = model.partition("/")
     known = PROVIDERS[provider]
     usual = next((environ[key] for key in known.keys if environ.get(key)), "")
-    key = _own_key(options, environ) or usual.strip() or (NO_KEY if known.free else "")
+    key = _own_key(options, environ, check) or usual.strip() or (NO_KEY if known.free else "")
     if not key:
         where = " or ".join((KEY, *known.keys))
         raise NoModelError(
@@ -136,24 +229,24 @@ def choose(options: "Mapping[str, Json]", environ: "Mapping[str, str]") -> Choic
     return Choice(provider, name, model, known.address(environ), key)
 
 
-def _own_key(options: "Mapping[str, Json]", environ: "Mapping[str, str]") -> str:
+def _own_key(
+    options: "Mapping[str, Json]", environ: "Mapping[str, str]", check: "Callable[[], None]"
+) -> str:
     """The key that was given to the agent itself, empty when none was.
 
-    Raises: NoModelError when the command for it fails.
+    Raises: NoModelError when the command for it fails; what `check` raises.
     """
     command = options.get("agent-api-key-cmd")
     if environ.get(KEY) or not command:
         return environ.get(KEY, "").strip()
-    from subprocess import DEVNULL, PIPE, SubprocessError, run
+    from subprocess import SubprocessError
 
     try:
-        done = run(  # noqa: S602 - the operator's own command, which may have a pipe in it
-            command, shell=True, stdin=DEVNULL, stdout=PIPE, check=True, timeout=KEY_COMMAND_S
-        )
+        printed = KeyCommand().output(command, check)
     except (OSError, SubprocessError) as problem:
         how = getattr(problem, "returncode", type(problem).__name__)
         raise NoModelError(f"The command of {KEY}_CMD failed ({how}).") from None
-    words = done.stdout.decode("utf-8", "replace").split()
+    words = printed.decode("utf-8", "replace").split()
     if not words:
         raise NoModelError(f"The command of {KEY}_CMD printed nothing.")
     return words[0]

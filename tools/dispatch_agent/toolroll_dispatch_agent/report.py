@@ -11,7 +11,7 @@ from toolroll.limits import clip
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from typing import Any
 
     from toolroll.paths import Roots
@@ -20,14 +20,17 @@ if TYPE_CHECKING:
 
 THERE, NOT_THERE = "✓", "✗"
 
-_LINES = r":(?P<first>\d+)(?:[-\u2013](?P<last>\d+))?(?::\d+)?"
-BARE = re.compile(
-    rf"(?<![\w/:.`])(?<!\]\()(?P<path>[\w./~@+][^\s:`\"'<>|*,;{{}}]*){_LINES}(?![\w/])(?: [✓✗])?"
-)
+_LINES = r":(?P<first>\d{1,9})(?:[-\u2013](?P<last>\d{1,9}))?(?::\d+)?"
+_START = r"(?<![\w/:.`])(?<!\]\()[\w./~@+]"
+_CHAR = r"[^\s:`\"'<>|*,;{}]"
+BARE = re.compile(rf"(?P<path>{_START}{_CHAR}*){_LINES}(?![\w/])(?: [✓✗])?")
 """A place as models write it: a column may follow, and a mark of their own is taken off.
 
 Not the host of an address, and not the target of a Markdown link.
 """
+
+START, RUN = re.compile(_START), re.compile(f"{_CHAR}+")
+"""Where a path may begin, and what it lies in."""
 
 QUOTED = re.compile(rf"`(?P<path>[^`\n:]+){_LINES}`(?: [✓✗])?")
 """The same in backquotes, where a path may hold blanks."""
@@ -87,10 +90,10 @@ class Report:
         pieces: list[str] = []
         at = 0
         for found in QUOTED.finditer(text):
-            pieces.append(BARE.sub(self._marked, text[at : found.start()]))
+            pieces.append(self._unquoted(text[at : found.start()]))
             pieces.append(self._quoted(found))
             at = found.end()
-        self.text = "".join([*pieces, BARE.sub(self._marked, text[at:])])
+        self.text = "".join([*pieces, self._unquoted(text[at:])])
         self.citations = list(self._cited.values())
         if not self.citations:
             self.text = f"{self.text}\n\n{NO_CITATION}".lstrip()
@@ -104,8 +107,16 @@ class Report:
     def _quoted(self, found: "re.Match[str]") -> str:
         """In backquotes there may also be a whole command, with a place in it."""
         if " " in found["path"] and self._citation(found).fault:
-            return BARE.sub(self._marked, found[0])
+            return self._unquoted(found[0])
         return self._marked(found)
+
+    def _unquoted(self, text: str) -> str:
+        pieces: list[str] = []
+        at = 0
+        for found in bare(text):
+            pieces += (text[at : found.start()], self._marked(found))
+            at = found.end()
+        return "".join([*pieces, text[at:]])
 
     def _marked(self, found: "re.Match[str]") -> str:
         if self._places is not None and (found["path"], int(found["first"])) not in self._places:
@@ -134,6 +145,20 @@ class Report:
         if lines < last:
             return f"it has {lines} lines"
         return "" if 1 <= first <= last else "no such lines"
+
+
+def bare(text: str) -> "Iterator[re.Match[str]]":
+    """What `BARE` finds in the text, in time that grows with its length and not with its square.
+
+    What follows a run decides about all paths in it: only the first is tried.
+    """
+    at = 0
+    for run in RUN.finditer(text):
+        start = START.search(text, max(at, run.start()), run.end())
+        found = BARE.match(text, start.start()) if start else None
+        if found:
+            yield found
+            at = found.end()
 
 
 def lines_of(fd: int, enough: int) -> int:

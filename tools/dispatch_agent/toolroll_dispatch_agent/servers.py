@@ -37,7 +37,7 @@ class Offered:
         self.command = command
         self.server = server
         self.definition = definition
-        self.read_only = bool((definition.get("annotations") or {}).get("readOnlyHint"))
+        self.read_only = _member(definition, "annotations", "readOnlyHint") is True
         self.name = definition["name"] if command.tool else _prefixed(command, definition["name"])
 
     @property
@@ -45,7 +45,7 @@ class Offered:
         """The tool as the chat-completions API describes functions."""
         function = {
             "name": self.name,
-            "description": self.definition.get("description", ""),
+            "description": self.definition.get("description") or "",
             "parameters": self.definition["inputSchema"],
         }
         return {"type": "function", "function": function}
@@ -225,5 +225,11 @@ def _prefixed(command: Command, tool: str) -> str:
 
 
 def _code(result: "dict[str, Json]") -> str:
-    code = (result.get("_meta") or {}).get("toolroll/code")
+    code = _member(result, "_meta", "toolroll/code")
     return code if isinstance(code, str) else ErrorCode.EXECUTION_ERROR
+
+
+def _member(value: "dict[str, Json]", part: str, name: str) -> "Json":
+    """What lies in an optional object of a server's answer; None where it is no object."""
+    inner = value.get(part)
+    return inner.get(name) if isinstance(inner, dict) else None

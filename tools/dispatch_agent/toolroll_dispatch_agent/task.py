@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 STEP_CHARS = 200
 """Longest text of one step's progress."""
 
-RUNNING: "set[Tools]" = set()
-"""The tools of all tasks that are being worked on: what the server's end must end."""
+RUNNING = providers.RUNNING
+"""The tools of all tasks that are being worked on, too: what the server's end must end."""
 
 
 class Task:
@@ -81,7 +81,11 @@ class Task:
 
         limits = Limits(self.call.options)
         system = SYSTEM.format(root=show(self.root), turns=limits.turns, calls=limits.calls)
-        with Model(choice, on_retry=self.step) as model:
+
+        def clean(text: str) -> str:
+            return self.guard.clean(text).text
+
+        with Model(choice, on_retry=self.step, clean=clean) as model:
 
             def stop_all() -> None:
                 model.stop()
@@ -170,7 +174,7 @@ def answer(prompt: str, path: str, call: "Call") -> Answer:
         root = opened.path
     status, key = "no_model", ""
     try:
-        choice = providers.choose(call.options, os.environ)
+        choice = providers.choose(call.options, os.environ, call.check)
         providers.library()
         status, key = ModelFailed.status, choice.key
         with Task(prompt, root, call, key) as task:
