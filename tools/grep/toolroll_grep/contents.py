@@ -26,8 +26,8 @@ READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CL
 BLOCK_BYTES = 1 << 16
 """Files are looked at for NUL in blocks of this size, as by ripgrep."""
 
-HEADED_BYTES = 4 * BLOCK_BYTES
-"""Of larger files one block is read first: it tells most binary ones."""
+HEAD_BYTES = 1 << 14
+"""Of larger files so much is read first: it tells most binary ones."""
 
 PIECE_BYTES = 32 * 1024 * 1024
 """Larger files are searched piece by piece, each cut at a line's end, and not kept."""
@@ -221,8 +221,8 @@ class Store:
         if not S_ISREG(status.st_mode):
             return Content(status, None)
         size = status.st_size
-        if size > HEADED_BYTES:
-            head = os.pread(fd, BLOCK_BYTES, 0)
+        if size > HEAD_BYTES:
+            head = os.pread(fd, HEAD_BYTES, 0)
             if b"\0" in head and not head.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
                 return content_of(head, status)
         if size > PIECE_BYTES:
