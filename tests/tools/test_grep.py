@@ -234,7 +234,10 @@ def test_a_second_look_has_only_a_part_of_the_time(
     monkeypatch.setattr(search, "SECOND_LOOK_S", 0.0)
     monkeypatch.setattr(search, "SECOND_LOOK_PART", 0.0)
     outcome = found("foo")
-    assert outcome.text == "No matches in 1 file. Skipped: 1 hidden."
+    assert outcome.text == (
+        "No matches in 1 file. Skipped: 1 hidden."
+        " A second look (other case, as text, ignored and hidden files) ran out of time."
+    )
     assert "incomplete" not in outcome.structured
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 POOL = Pool()
 
-SECOND_LOOK_S = 0.02
+SECOND_LOOK_S = 0.25
 """How long it may at least be looked for what was meant, when nothing was found; else this part of"""
 
 SECOND_LOOK_PART = 0.25
@@ -220,30 +220,48 @@ class Look:
         return Answer(" ".join(lines), facts, data)
 
     def _second_look(self, found: Found, until: float) -> "Iterator[str]":
+        """Where there are matches, and whether it was looked everywhere."""
         query = self._query
-        options = {"multiline": query.multiline}
+        is_whole = True
         if sum(found.files.values()):
             for said, fixed, any_case in variants(
                 query.pattern, fixed_strings=query.fixed_strings, ignore_case=query.ignore_case
             ):
-                made = plan(query.pattern, fixed_strings=fixed, ignore_case=any_case, **options)
-                if monotonic() < until and (
-                    hits := self._files(self._find(made, "files", until, 1))
-                ):
-                    yield f"With {said} there are matches, as in '{hits[0].shown}'."
+                made = plan(
+                    query.pattern,
+                    fixed_strings=fixed,
+                    ignore_case=any_case,
+                    multiline=query.multiline,
+                )
+                files, whole = self._look_again(made, until, 1)
+                is_whole &= whole
+                if files:
+                    yield f"With {said} there are matches, as in '{files[0].shown}'."
         passed_over = found.facts.get("ignored", 0) + found.facts.get("hidden", 0)
-        if passed_over and not self._is_file and monotonic() < until:
-            yield from self._among_skipped(until)
+        if passed_over and not self._is_file:
+            files, whole = self._look_again(query.plan(), until)
+            is_whole &= whole
+            yield from _among_skipped(files)
+        if not is_whole:
+            yield "A second look (other case, as text, ignored and hidden files) ran out of time."
 
-    def _among_skipped(self, until: float) -> "Iterator[str]":
-        """What matches among what was ignored or hidden."""
-        files = self._files(self._find(self._query.plan(), "files", until))
-        hidden = [file for file in files if "/." in f"/{file.path}"]
-        ignored = [file for file in files if file not in hidden]
-        if ignored:
-            yield f"Among the ignored {_matching(ignored)}: repeat with no_ignore=true."
-        if hidden:
-            yield f"Among the hidden {_matching(hidden)}: name it in path or include."
+    def _look_again(self, made: Plan, until: float, enough: int = 0) -> tuple[list[File], bool]:
+        """What a look finds until then, and whether there can be no more that counts."""
+        if monotonic() >= until:
+            return [], False
+        found = self._find(made, "files", until, enough)
+        files = self._files(found)
+        return files, not found.incomplete or len(files) >= enough > 0
+
+
+def _among_skipped(files: list[File]) -> "Iterator[str]":
+    """What matches among what was ignored or hidden."""
+    hidden = [file for file in files if "/." in f"/{file.path}"]
+    ignored = [file for file in files if file not in hidden]
+    if ignored:
+        yield f"Among the ignored {_matching(ignored)}: repeat with no_ignore=true."
+    if hidden:
+        yield f"Among the hidden {_matching(hidden)}: name it in path or include."
 
 
 def longest_secret() -> int:
