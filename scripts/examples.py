@@ -48,6 +48,7 @@ class Person:
             },
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
+            umask=0o022,
             timeout=60,
             check=False,
         )

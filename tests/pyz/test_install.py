@@ -108,6 +108,7 @@ def empty(tmp_path: Path, wheels: Path, installers: Path) -> dict[str, str]:
         "PIP_NO_INDEX": "1",
         "UV_FIND_LINKS": str(wheels),
         "UV_OFFLINE": "1",
+        "UV_PYTHON": sys.executable,  # whose wheels they are
         "UV_PYTHON_DOWNLOADS": "never",
     }
 

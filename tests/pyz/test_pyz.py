@@ -6,18 +6,20 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.pyz.conftest import build
+from tests.pyz.conftest import CHECKOUT, build
 from toolroll import __version__
 from toolroll.spawn import Server
 
 PATIENCE_S = 120
-TOOLS = ("bash", "dispatch-agent", "edit", "glob", "grep", "ls", "replace", "view")
+SCRIPTS = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["scripts"]
+TOOLS = tuple(name.removeprefix("toolroll-") for name in SCRIPTS if name != "toolroll")
 CARRYING = ("dispatch-agent", "glob", "grep")
 VERSIONS = ("3.11", "3.12", "3.13")
 
