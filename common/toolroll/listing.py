@@ -8,11 +8,14 @@ import os
 import time
 from _thread import allocate_lock
 from itertools import islice
+from operator import attrgetter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
+
+    Stamp = tuple[int, int, int, int]
 
 BATCH_ENTRIES = 1024
 """Entries between two looks at the call: 2 ms, or 0.3 s with the most expensive ignore patterns allowed."""
@@ -25,6 +28,10 @@ NAME_BYTES = 64
 LISTING_BYTES = 800
 """What a kept name takes besides its characters, and a listing besides its names."""
 
+identity: "Callable[[os.stat_result], Stamp]" = attrgetter(
+    "st_dev", "st_ino", "st_mtime_ns", "st_ctime_ns"
+)
+"""What is the same in a directory's status only as long as the same names lie in it."""
 
 NOTHING: "dict[str, bool | None]" = {}
 
@@ -32,7 +39,8 @@ NOTHING: "dict[str, bool | None]" = {}
 class Listing:
     """A directory's names: `files`, `folders` in order; those with a leading dot apart: is each a folder.
 
-    `shown` is the place for what some rules left of them.
+    `shown` is the place for what some rules left of them; `stamp` tells whether they are all still, None
+    when they were too young to be told.
     In `dotted` None stands for links and special files, of which `links` counts the undotted links.
     """
 
@@ -51,7 +59,7 @@ class Listing:
         self.links = links
         self.is_ascii = "".join(self.files).isascii() and "".join(self.folders).isascii()
         self.shown: Any = None
-        self.stamp = (0, 0)
+        self.stamp: Stamp | None = None
         self.used = 0
 
     @property
@@ -85,17 +93,16 @@ class Listings:
     def of(self, fd: int, goes_on: "Callable[[], bool]") -> Listing:
         """The listing of an open directory; a part of it when `goes_on` says no.  Raises: OSError."""
         status = os.fstat(fd)
-        key = (status.st_dev, status.st_ino)
-        stamp = (status.st_mtime_ns, status.st_ctime_ns)
-        kept = self._kept.get(key)
+        stamp = identity(status)
+        kept = self._kept.get(stamp[:2])
         if kept is not None and kept.stamp == stamp:
             kept.used = self._call
             return kept
-        settled = time.time_ns() - max(stamp) > SETTLED_NS
+        settled = time.time_ns() - max(stamp[2:]) > SETTLED_NS
         listing, whole = read(fd, goes_on)
-        listing.stamp = stamp
         if settled and whole and self._keeps_times(fd, status.st_dev):
-            self._keep(key, listing)
+            listing.stamp = stamp
+            self._keep(stamp[:2], listing)
         return listing
 
     def _keep(self, key: tuple[int, int], listing: Listing) -> None:

@@ -35,6 +35,9 @@ INCLUDE_LEVELS = 10
 ALIKE_RULES = 200
 """Compiled ignore files, and sets of rules of one walk, that are kept for the directories to come."""
 
+RULE_FILES = frozenset((".gitignore", ".ignore", ".git"))
+"""What makes rules of a directory its own."""
+
 FOLDER_FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
 FILE_FLAGS = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC
 
@@ -109,7 +112,7 @@ class Rules:
         if not self._uses_files:
             return self
         stacks = self.stacks if self._is_still else _passed(self.stacks, name)
-        if names is None or ".gitignore" in names or ".ignore" in names or ".git" in names:
+        if names is None or not RULE_FILES.isdisjoint(names):
             stacks = _found(stacks, "", directory_fd, names, uses_git=self._uses_git)
         return self if stacks == self.stacks else self._with(stacks)
 

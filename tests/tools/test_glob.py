@@ -17,6 +17,7 @@ from toolroll.listing import SETTLED_NS, Listings
 from toolroll.tool import Outcome
 from toolroll_glob import find
 from toolroll_glob.tool import glob, start
+from toolroll_glob.trail import TRAILS, Trail, Trails
 
 if TYPE_CHECKING:
     from tests.conftest import Wire
@@ -39,6 +40,7 @@ def no_git_settings_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def cache(monkeypatch: pytest.MonkeyPatch) -> Listings:
     listings = Listings()
     monkeypatch.setattr(find, "listings", listings)
+    monkeypatch.setattr(find, "trails", Trails())
     return listings
 
 
@@ -53,9 +55,12 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def found(folder: Path, make_call: MakeCall, answer: Ask) -> Found:
     """`found(pattern, **arguments)`: GlobTool below the folder, which is the only root."""
+    roots = make_call(folder).roots  # one for all calls, as in a server
 
     def ask(pattern: str, **arguments: Any) -> Outcome:
-        return answer(glob, make_call(folder), pattern=pattern, **arguments)
+        call = make_call(folder)
+        call.roots = roots
+        return answer(glob, call, pattern=pattern, **arguments)
 
     return ask
 
@@ -596,6 +601,14 @@ def change(folder: Path) -> Iterator[tuple[str, list[str]]]:
     (folder / ".ignore").write_text("b.py")
     os.utime(folder / ".ignore", (0, 0))
     yield "a changed rule", ["a.py", "e/g.py"]
+    (folder / "e" / ".gitignore").write_text("x.py")
+    (folder / ".git").mkdir()
+    yield "a repository", ["a.py", "e/g.py"]
+    (folder / "e" / ".gitignore").write_text("g.py")
+    yield "a changed rule below", ["a.py"]
+    (folder / "e" / ".gitignore").unlink()
+    (folder / ".git").rmdir()
+    yield "no repository", ["a.py", "e/g.py"]
     (folder / ".ignore").unlink()
     (folder / "d").rename(folder / "old")
     (folder / "e").rename(folder / "d")
@@ -616,12 +629,51 @@ def test_nothing_stale_is_ever_answered(folder: Path, found: Found, cache: Listi
     assert cache._kept
 
 
+@pytest.mark.usefixtures("settled")
+def test_what_did_not_change_is_not_walked_again(
+    folder: Path, found: Found, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(folder, "a.py", "d/b.py", "d/e/c.txt", "f/.ignore", "f/g.py", ".h.py")
+    ways: list[dict[str, Any]] = [{}, {"exclude": "a.py"}, {"no_ignore": True}, {"path": "d"}]
+    first = [found("**/*.py", **how).text for how in ways]
+    assert "1 hidden" in first[0]
+    with monkeypatch.context() as patch:
+        patch.setattr(find.Search, "_walk", None)
+        assert [found("**/*.py", **how).text for how in ways] == first
+    (folder / "d" / "e" / "c.py").touch()
+    assert "d/e/c.py" in paths_in(found("**/*.py"))
+
+
+@pytest.mark.usefixtures("settled")
+def test_a_link_in_the_way_to_what_is_kept_leads_nowhere(
+    folder: Path, found: Found, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(folder, "a.py", "d/e/b.py")
+    fill(folder.parent / "outside", "e/b.py")
+    found("**/*.py")
+    monkeypatch.setattr(Trail, "_holds", lambda *_: True)  # as if swapped right after it was asked
+    (trail,) = find.trails._kept.values()
+    trail._stops = [stop for stop in trail._stops if stop[0] == "d/e"]
+    (folder / "d").rename(folder.parent / "gone")
+    (folder / "d").symlink_to(folder.parent / "outside")
+    assert paths_in(found("**/*.py")) == ["a.py"]
+
+
+@pytest.mark.usefixtures("settled")
+def test_only_the_last_searches_are_kept(folder: Path, found: Found) -> None:
+    fill(folder, "a.py")
+    for number in range(2 * TRAILS):
+        found(f"**/{number}.py")
+    assert len(find.trails._kept) == TRAILS
+
+
 def test_a_directory_that_was_just_changed_is_not_kept(
     folder: Path, found: Found, cache: Listings
 ) -> None:
     fill(folder, "a.py")
     found("*.py")
     assert not cache._kept
+    assert not find.trails._kept
     assert SETTLED_NS > 2_000_000_000
 
 
@@ -636,7 +688,7 @@ def test_what_is_kept_stays_within_its_bounds(
     call = make_call(folder, cache_mb=1)
     for _ in range(2):
         assert answer(glob, call, pattern="**/*.py", limit=1).structured["total"] == 24_000
-        assert 0 < cache.size <= 1_000_000
+        assert 0 < cache.size + find.trails.size <= 1_000_000
         assert cache.size == sum(one.size for one in cache._kept.values())
     (folder / "other").mkdir()
     fill(folder / "other", "y.py")

@@ -14,10 +14,11 @@ from toolroll.listing import BATCH_ENTRIES, Listing, Listings
 from toolroll.paths import quoted
 from toolroll.walk import Branch, Rules, not_ignored
 from toolroll_glob.pattern import Glob
+from toolroll_glob.trail import Trail, Trails
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Hashable, Iterator, Sequence
 
     from toolroll.call import Call
     from toolroll.globs import Verdicts
@@ -40,7 +41,11 @@ CACHE_MB = 256
 FORMAT = S_IFMT(0o177777)
 GONE = (ENOENT, ENOTDIR, ELOOP)
 
+TRAILS_PART = 8
+"""This part of the room is for what searches met, the rest for listings."""
+
 listings = Listings()
+trails = Trails()
 """Shared by all calls of a server."""
 
 
@@ -72,6 +77,12 @@ class Skipped:
     def __init__(self) -> None:
         self.ignored = self.hidden = self.links = self.unreadable = self.vanished = 0
         self.excluded = self.denied = self.unlisted = 0
+
+    def become(self, other: "Skipped") -> "Skipped":
+        """The same numbers as another's."""
+        for reason in self.__slots__:
+            setattr(self, reason, getattr(other, reason))
+        return self
 
     @property
     def by_reason(self) -> dict[str, int]:
@@ -172,6 +183,7 @@ class Search:
         "_oldest_ns",
         "_place",
         "_told_at",
+        "_trail",
         "call",
         "glob",
         "incomplete",
@@ -209,6 +221,7 @@ class Search:
         self._oldest_ns = -(1 << 127)  # of what is still of interest
         self._found: list[Found] = []
         self._place = ""
+        self._trail: Trail | None = None
         self._look_at = 0.0
         self._told_at = monotonic()
 
@@ -232,16 +245,51 @@ class Search:
         Raises: ToolError CANCELLED, or TIMEOUT for a pattern that does not come to an end.
         """
         self._limit = limit
-        listings.begin(self.call.options.get("cache-mb", CACHE_MB) * 1_000_000)
+        most = self.call.options.get("cache-mb", CACHE_MB) * 1_000_000
+        listings.begin(most - most // TRAILS_PART)
         rules = Rules.at(self.opened.path, no_ignore=self.no_ignore)
         branch = Branch(self.opened.fd)
         try:
             top = self._go_to_start(branch, rules)
-            if top is not None:
+            if top is not None and not self._follow(top[1]):
+                self._trail = Trail(top[1], most // TRAILS_PART)
                 self._walk(branch, *top)
+                self._keep(self._trail, most // TRAILS_PART)
         finally:
             branch.close()
         return nsmallest(limit, self._found)
+
+    @property
+    def _asked(self) -> "Hashable":
+        """What must be the same for a trail to be this search's."""
+        include = tuple(self.call.options.get("include") or ())
+        how = self.no_ignore, self._lifted, tuple(self._exclude), include
+        return self.call.roots, self.opened.path, self.pattern, how
+
+    def _follow(self, rules: Rules) -> bool:
+        """True when an earlier search met the same: what matched was looked at, and all else is known."""
+        trail = trails.of(self._asked)
+        if trail is None or trail.skipped is None:
+            return False
+        if not trail.follow(self.opened.fd, rules, self._goes_on, self._look):
+            self._begin()
+            return False
+        self.skipped.become(trail.skipped)
+        return True
+
+    def _begin(self) -> None:
+        """Nothing was found and skipped yet."""
+        self.total = 0
+        self._found = []
+        self._oldest_ns = -(1 << 127)
+        self.skipped.become(Skipped())
+
+    def _keep(self, trail: Trail, most: int) -> None:
+        """Keep the trail of a walk that saw everything."""
+        lost = self.skipped.unreadable or self.skipped.vanished
+        trail.is_whole &= self.incomplete is None and not lost
+        trail.skipped = Skipped().become(self.skipped)
+        trails.keep(self._asked, trail, most)
 
     def _go_to_start(self, branch: Branch, rules: Rules) -> "tuple[int, Rules] | None":
         """The directory all matches lie in and the rules there; None when there is no way to it."""
@@ -266,7 +314,7 @@ class Search:
     def _walk(self, branch: Branch, fd: int, rules: Rules) -> None:
         place = branch.path
         listing = self._listing(fd, place)
-        ways = self._visit(fd, listing, rules, self.glob.stage, self._lifted)
+        ways = self._visit(fd, listing, rules, ("", self.glob.stage, self._lifted))
         levels = [(place, rules, ways)]
         while True:
             if not ways:
@@ -278,7 +326,8 @@ class Search:
                 continue
             if not self._goes_on():
                 return
-            name, stage, lifted = ways.pop()
+            way = ways.pop()
+            name = way[0]
             try:
                 fd = branch.down(name)
             except OSError as error:
@@ -286,8 +335,8 @@ class Search:
                 continue
             place = f"{place}{name}/"
             listing = self._listing(fd, place)
-            rules = rules.enter(name, fd, listing.dotted)
-            ways = self._visit(fd, listing, rules, stage, lifted)
+            outer, rules = rules, rules.enter(name, fd, listing.dotted)
+            ways = self._visit(fd, listing, rules, way, outer)
             levels.append((place, rules, ways))
 
     def _listing(self, fd: int, place: str) -> "Listing":
@@ -299,9 +348,13 @@ class Search:
             return Listing()
 
     def _visit(
-        self, fd: int, listing: "Listing", rules: Rules, stage: "Stage", lifted: bool
+        self, fd: int, listing: "Listing", rules: Rules, way: "Way", outer: Rules | None = None
     ) -> "list[Way]":
-        """The folders to enter from one directory; its matches are taken."""
+        """The folders to enter from one directory; its matches are taken.
+
+        `outer` are the rules of the directory that it was entered from.
+        """
+        name, stage, lifted = way
         files = listing.files
         if stage.is_slow or len(files) > BATCH_ENTRIES:
             matched = self._matching(files, stage)
@@ -318,7 +371,11 @@ class Search:
             ways += more
         self.skipped.links += listing.links
         if matched:
-            self._take(fd, matched)
+            matched = self._listed(matched)
+            self._look(self._place, fd, matched)
+        if self._trail is not None:
+            entered = None if outer is None else (outer, name, rules)
+            self._trail.add(self._place, listing, matched, entered)
         return ways
 
     def _matching(self, files: "Sequence[str]", stage: "Stage") -> "Sequence[str]":
@@ -386,16 +443,23 @@ class Search:
                 ways.append((name, here, lifted or named is not None))
         return files, ways
 
-    def _take(self, fd: int, matched: "Sequence[str]") -> None:
-        """Look at each match and remember it, unless enough newer ones are known."""
-        found, place, stat, oldest = self._found, self._place, os.stat, self._oldest_ns
-        for batch in self._batches(matched):
-            listed = self._gate.listed(place, batch)
-            if not self._limit:
-                self.total += len(listed)
-                continue
+    def _listed(self, matched: "Sequence[str]") -> "Sequence[str]":
+        """Those of the matches that may be listed."""
+        if len(matched) <= BATCH_ENTRIES:
+            return self._gate.listed(self._place, matched)
+        batches = self._batches(matched)
+        return [name for batch in batches for name in self._gate.listed(self._place, batch)]
+
+    def _look(self, place: str, fd: int, names: "Sequence[str]") -> None:
+        """Look at each match in an open directory and remember it, unless enough newer ones are known."""
+        self._place = place
+        if not self._limit:
+            self.total += len(names)
+            return
+        found, stat, oldest = self._found, os.stat, self._oldest_ns
+        for batch in self._batches(names):
             gone = 0
-            for name in listed:
+            for name in batch:
                 try:
                     status = stat(name, dir_fd=fd, follow_symlinks=False)
                 except OSError as error:
@@ -407,7 +471,7 @@ class Search:
                     gone += 1
                 elif time_ns >= oldest:
                     found.append((-time_ns, place + name, status.st_size, mode))
-            self.total += len(listed) - gone
+            self.total += len(batch) - gone
             if len(found) > 2 * self._limit + BATCH_ENTRIES:
                 found[:] = nsmallest(self._limit, found)
                 oldest = self._oldest_ns = -found[-1][0]
