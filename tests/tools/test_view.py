@@ -701,6 +701,7 @@ def expected_lines(data: bytes) -> list[str]:
 )
 @example(data=b"\xff\xfe", offset=1, limit=1, columns=1, small=8)
 @example(data=b"a\nb", offset=-1, limit=1, columns=1, small=8)
+@example(data=b"\1" * 8 + b"\xc2", offset=0, limit=1, columns=1, small=8)
 @given(
     data=CONTENT.filter(is_shown_as_text),
     offset=st.integers(-40, 40),

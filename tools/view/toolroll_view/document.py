@@ -119,7 +119,8 @@ def _encoding(samples: tuple[bytes, ...], whole: bool) -> Encoding:
         return found
     strange = [data for data in samples if not data.isascii()]
     for data in strange:
-        if textfile.detect(data.replace(b"\0", b" "), whole) is not LATIN1:
+        to_end = whole or len(data) < HEAD_BYTES  # then its last character is not cut
+        if textfile.detect(data.replace(b"\0", b" "), to_end) is not LATIN1:
             return UTF8
     return LATIN1 if strange else UTF8
 
