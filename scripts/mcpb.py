@@ -50,7 +50,9 @@ import sys
 archive = os.path.join(os.path.dirname(os.path.abspath(__file__)), "{program}.pyz")
 sys.argv = [archive] + [word for root in sys.argv[1:] for word in ("--root", root)]
 sys.path[0] = archive
-import toolroll_start
+from toolroll_start import start
+
+start()
 '''
 """A bundle's entry point: hosts put a list in as bare words, and a --root before each is ours to add."""
 

@@ -40,21 +40,24 @@ PLATFORMS = {
 
 HEAD = b"""\
 #!/bin/sh
-exec python3 -c 'import os, sys
-del sys.argv[0]
-sys.path[0] = os.path.abspath(sys.argv[0])
-import toolroll_start' "$0" "$@"
+exec python3 -S -c 'import sys
+del sys.argv[0], sys.path[0]
+import os
+sys.path.insert(0, os.path.abspath(sys.argv[0]))
+from toolroll_start import start
+start(True)' "$0" "$@"
 """
-"""What lies before the zip: as fast as a script; `python3 FILE` imports first what runs a zip."""
+"""What lies before the zip: `python3 FILE` first imports what runs a zip, and the site's packages."""
 
 START = """\
 import sys
 
-if sys.version_info < (3, 11):
-    sys.exit("{name} needs Python 3.11 or newer, this is %d.%d" % tuple(sys.version_info[:2]))
-from toolroll.carried import run
+def start(finds_site=False):
+    if sys.version_info < (3, 11):
+        sys.exit("{name} needs Python 3.11 or newer, this is %d.%d" % tuple(sys.version_info[:2]))
+    from toolroll.carried import run
 
-sys.exit(run("{package}", {carried!r}))
+    sys.exit(run("{package}", {carried!r}, finds_site))
 """
 """How every archive starts, in words that every Python understands."""
 
@@ -121,7 +124,7 @@ def _members(tool: str, recipe: Recipe) -> Iterator[tuple[str, bytes]]:
     start = START.format(
         name=f"toolroll-{tool}", package=recipe.packages[0], carried=tuple(sorted(set(tops)))
     )
-    yield "__main__.py", b"import toolroll_start\n"
+    yield "__main__.py", b"from toolroll_start import start\nstart()\n"
     yield from _module("toolroll_start.py", start.encode())
     yield "VERSION", f"toolroll {__version__}\n".encode()
     yield "LICENSE", (CHECKOUT / "LICENSE").read_bytes()

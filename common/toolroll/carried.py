@@ -36,12 +36,17 @@ class Archive:
     names: "Sequence[str]" = ()
 
 
-def run(package: str, names: "Sequence[str]" = ()) -> int:
-    """The exit code of a tool's process in a zipapp that carries the libraries `names`."""
+def run(package: str, names: "Sequence[str]" = (), finds_site: bool = False) -> int:
+    """The exit code of a tool's process in a zipapp that carries the libraries `names`.
+
+    With `finds_site` it was started without the packages of the site (-S), for speed alone.
+    """
     Archive.path = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     Archive.names = names
     if names:
         sys.meta_path.insert(0, Finder(Archive.path, names))
+    if finds_site:
+        sys.meta_path.append(Site())
     entry = __import__(f"{package}.__main__", fromlist=["run"])
     return entry.run()  # type: ignore[no-any-return]  # an imported module's attributes are Any
 
@@ -55,9 +60,9 @@ def command(package: str) -> list[str]:
         return [sys.executable, "-P", "-m", package]
     code = (
         "import sys; sys.path.insert(0, sys.argv.pop(1)); from toolroll.carried import run; "
-        f"sys.exit(run({package!r}, {tuple(Archive.names)!r}))"
+        f"sys.exit(run({package!r}, {tuple(Archive.names)!r}, True))"
     )
-    return [sys.executable, "-P", "-c", code, Archive.path]
+    return [sys.executable, "-P", "-S", "-c", code, Archive.path]
 
 
 class Finder:
@@ -89,6 +94,23 @@ class Finder:
             problems.append(str(problem))
         except Exception as problem:  # a damaged archive; the tool goes on without, and says why
             problems.append(f"{type(problem).__name__}: {problem}")
+
+
+class Site:
+    """What the import system asks last: it puts the site's packages on the path when something is missing."""
+
+    _was_asked = False
+
+    def find_spec(self, name: str, path: "Json" = None, target: object = None) -> "Json":  # noqa: ARG002 - the import system's
+        """Where a module of the site is; None for what it has not."""
+        if path is not None or self._was_asked:
+            return None
+        self._was_asked = True
+        from importlib.machinery import PathFinder
+        from site import main
+
+        main()
+        return PathFinder.find_spec(name)
 
 
 def unpacked(archive: str) -> str:

@@ -154,7 +154,8 @@ def test_an_archive_holds_its_version_and_all_licences(tool: str, dist: Path) ->
 def test_an_older_python_gets_one_clear_line(dist: Path) -> None:
     path = dist / "toolroll-grep.pyz"
     pretend = (
-        "import sys; sys.version_info = (3, 9, 2); sys.path[0] = sys.argv[1]; import toolroll_start"
+        "import sys; sys.version_info = (3, 9, 2); sys.path[0] = sys.argv[1];"
+        "from toolroll_start import start; start()"
     )
     done = subprocess.run(
         [sys.executable, "-c", pretend, path], capture_output=True, text=True, check=False
@@ -230,12 +231,25 @@ def test_a_folder_that_others_can_write_is_not_imported_from(dist: Path, tree: P
 def test_another_interpreter_searches_with_re(dist: Path, tree: Path) -> None:
     code = (
         "import sys; sys.implementation.name = 'other'; sys.argv[:] = sys.argv[1:];"
-        "sys.path[0] = sys.argv[0]; import toolroll_start"
+        "sys.path[0] = sys.argv[0]; from toolroll_start import start; start()"
     )
     command = [sys.executable, "-S", "-c", code, str(dist / "toolroll-grep.pyz")]
     done = call(command, tree, "pattern=need.e")
     assert "1: def needle(x):" in done.stdout
     assert "nothing compiled for other" in done.stdout
+
+
+def test_a_library_of_the_site_is_found_when_none_is_carried(dist: Path, tree: Path) -> None:
+    """An archive starts without the site's packages: that is quicker."""
+    (tree.parent / "file").touch()
+    environ = {
+        "PATH": f"{os.path.dirname(sys.executable)}{os.pathsep}{os.defpath}",
+        "TOOLROLL_CACHE": str(tree.parent / "file/cache"),
+    }
+    command = [str(dist / "toolroll-grep.pyz")]
+    done = call(command, tree, r"pattern=\p{Ll}eedle", **environ)
+    assert "1: def needle(x):" in done.stdout, done
+    assert "Python's re" not in done.stdout
 
 
 def test_the_agent_in_an_archive_names_a_model_library_that_it_can_import(
