@@ -33,6 +33,9 @@ identity: "Callable[[os.stat_result], Stamp]" = attrgetter(
 )
 """What is the same in a directory's status only as long as the same names lie in it."""
 
+FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+"""How a directory is opened to be listed."""
+
 NOTHING: "dict[str, bool | None]" = {}
 
 

@@ -7,17 +7,19 @@ user's global excludes only inside a repository; a nested repository starts anew
 
 import os
 from errno import ELOOP, ENOENT, ENOTDIR
-from os import O_CLOEXEC, O_DIRECTORY, O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY
+from os import O_CLOEXEC, O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY
 from stat import S_ISREG
 
 from toolroll.globs import Patterns, Verdicts, ignore_patterns, octets
-from toolroll.listing import BATCH_ENTRIES, Listing, Listings
+from toolroll.listing import BATCH_ENTRIES, FOLDER_FLAGS, Listing, Listings
+from toolroll.trail import RULE_FILES, Trail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
     from toolroll.call import Call
+    from toolroll.listing import Stamp
 
     Folder = tuple[str, int, Sequence[str]]
     Shown = tuple[Sequence[str], Sequence[str], int, int]
@@ -35,10 +37,6 @@ INCLUDE_LEVELS = 10
 ALIKE_RULES = 200
 """Compiled ignore files, and sets of rules of one walk, that are kept for the directories to come."""
 
-RULE_FILES = frozenset((".gitignore", ".ignore", ".git"))
-"""What makes rules of a directory its own."""
-
-FOLDER_FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
 FILE_FLAGS = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC
 
 _compiled: "dict[bytes, Patterns | None]" = {}  # by content, so never stale; many files are alike
@@ -435,7 +433,8 @@ def walk(
                     sieve.refused(error)
                     continue
                 inner = level.rules.enter(name, fd, listing.dotted)
-                levels.append(sieve.level(path + "/", listing, inner, backwards=backwards))
+                entered = level.rules, name, inner
+                levels.append(sieve.level(path + "/", listing, inner, entered, backwards=backwards))
     finally:
         branch.close()
 
@@ -453,7 +452,7 @@ def _entered(branch: Branch, name: str, listings: Listings, sieve: "Sieve") -> t
 class Level:
     """A directory on the way: its rules and files, the folders to enter, and how many are left out."""
 
-    __slots__ = ("files", "folders", "hidden", "ignored", "is_done", "path", "rules")
+    __slots__ = ("files", "folders", "hidden", "ignored", "is_done", "path", "rules", "stamp")
 
     def __init__(self, path: str, rules: Rules) -> None:
         self.path = path
@@ -462,16 +461,17 @@ class Level:
         self.folders: list[str] = []  # the next one to enter is the last
         self.ignored = self.hidden = 0
         self.is_done = False
+        self.stamp: Stamp | None = None
 
 
 class Sieve:
     """What a walk leaves out, counted in `skipped`; `call` may stop it.
 
     A dotted entry is shown with `hidden`, or when a `!` line takes it in (but `.git` only with `hidden`).
-    `prune(path)` is True for a directory that need not be entered.
+    `prune(path)` is True for a directory that need not be entered.  `trail` is told what is met.
     """
 
-    __slots__ = ("_call", "_hidden", "_prune", "_skipped")
+    __slots__ = ("_call", "_hidden", "_prune", "_skipped", "_trail")
 
     def __init__(
         self,
@@ -480,7 +480,9 @@ class Sieve:
         hidden: bool = False,
         prune: "Callable[[str], bool] | None" = None,
         call: "Call | None" = None,
+        trail: Trail | None = None,
     ) -> None:
+        self._trail = trail
         self._skipped = skipped
         self._hidden = hidden
         self._prune = prune
@@ -517,9 +519,35 @@ class Sieve:
         """Count what a directory leaves out, as its turn has come."""
         self._skipped.ignored += level.ignored
         self._skipped.hidden += level.hidden
+        found = level.files, level.ignored, level.hidden
+        if self._trail is not None and any(found):
+            self._trail.find(level.path, level.stamp, len(level.files), found)
 
-    def level(self, path: str, listing: Listing, rules: Rules, *, backwards: bool) -> Level:
-        """A directory without what is left out."""
+    def again(self, trail: Trail, directory_fd: int) -> "Iterator[Folder]":
+        """What a walk below the directory met that was told to `trail`, which still holds.
+
+        Raises: ToolError CANCELLED.
+        """
+        for path, fd, (files, ignored, hidden) in trail.stops(directory_fd, self.refused):
+            if not self.goes_on():
+                return
+            self._skipped.ignored += ignored
+            self._skipped.hidden += hidden
+            if files:
+                yield path, fd, files
+
+    def level(
+        self,
+        path: str,
+        listing: Listing,
+        rules: Rules,
+        entered: "tuple[Rules, str, Rules] | None" = None,
+        *,
+        backwards: bool,
+    ) -> Level:
+        """A directory without what is left out; it was `entered` from outer rules, by name, into its own."""
+        if self._trail is not None:
+            self._trail.enter(path, listing, entered)
         reason = rules.stacks, self._hidden
         if listing.shown is None or listing.shown[0] != reason:
             shown = reason, *self._sieved(listing, rules)
@@ -530,6 +558,7 @@ class Sieve:
         level = Level(path, rules)
         level.files, level.folders = files, [*folders] if backwards else [*reversed(folders)]
         level.ignored, level.hidden = ignored, hidden
+        level.stamp = listing.stamp
         return level
 
     def _sieved(self, listing: Listing, rules: Rules) -> "Shown":

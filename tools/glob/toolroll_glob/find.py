@@ -12,9 +12,9 @@ from time import monotonic
 from toolroll.globs import matcher
 from toolroll.listing import BATCH_ENTRIES, Listing, Listings
 from toolroll.paths import quoted
+from toolroll.trail import Trail, Trails
 from toolroll.walk import Branch, Rules, not_ignored
 from toolroll_glob.pattern import Glob
-from toolroll_glob.trail import Trail, Trails
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -268,28 +268,24 @@ class Search:
 
     def _follow(self, rules: Rules) -> bool:
         """True when an earlier search met the same: what matched was looked at, and all else is known."""
-        trail = trails.of(self._asked)
-        if trail is None or trail.skipped is None:
+        known = trails.of(self._asked)
+        if known is None:
             return False
-        if not trail.follow(self.opened.fd, rules, self._goes_on, self._look):
-            self._begin()
+        trail, skipped = known
+        if not trail.holds(self.opened.fd, rules, self._goes_on):
             return False
-        self.skipped.become(trail.skipped)
+        self.skipped.become(skipped)
+        for place, fd, names in trail.stops(self.opened.fd, self._refused):
+            if not self._goes_on():
+                break
+            self._look(place, fd, names)
         return True
-
-    def _begin(self) -> None:
-        """Nothing was found and skipped yet."""
-        self.total = 0
-        self._found = []
-        self._oldest_ns = -(1 << 127)
-        self.skipped.become(Skipped())
 
     def _keep(self, trail: Trail, most: int) -> None:
         """Keep the trail of a walk that saw everything."""
         lost = self.skipped.unreadable or self.skipped.vanished
         trail.is_whole &= self.incomplete is None and not lost
-        trail.skipped = Skipped().become(self.skipped)
-        trails.keep(self._asked, trail, most)
+        trails.keep(self._asked, trail, Skipped().become(self.skipped), most)
 
     def _go_to_start(self, branch: Branch, rules: Rules) -> "tuple[int, Rules] | None":
         """The directory all matches lie in and the rules there; None when there is no way to it."""
@@ -375,7 +371,9 @@ class Search:
             self._look(self._place, fd, matched)
         if self._trail is not None:
             entered = None if outer is None else (outer, name, rules)
-            self._trail.add(self._place, listing, matched, entered)
+            self._trail.enter(self._place, listing, entered)
+            if matched:
+                self._trail.find(self._place, listing.stamp, len(matched), matched)
         return ways
 
     def _matching(self, files: "Sequence[str]", stage: "Stage") -> "Sequence[str]":
