@@ -523,13 +523,16 @@ class Sieve:
         if self._trail is not None and any(found):
             self._trail.find(level.path, level.stamp, len(level.files), found)
 
-    def again(self, trail: Trail, directory_fd: int) -> "Iterator[Folder]":
+    def again(
+        self, trail: Trail, directory_fd: int, claim: "Callable[[str], bool] | None" = None
+    ) -> "Iterator[Folder]":
         """What a walk below the directory met that was told to `trail`, which still holds.
 
+        `claim` is asked as by `walk`, but not for directories without anything of interest.
         Raises: ToolError CANCELLED.
         """
         for path, fd, (files, ignored, hidden) in trail.stops(directory_fd, self.refused):
-            if not self.goes_on():
+            if not self.goes_on() or (claim is not None and not claim(path)):
                 return
             self._skipped.ignored += ignored
             self._skipped.hidden += hidden

@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -17,7 +18,9 @@ from toolroll.call import Call
 from toolroll.errors import ToolError
 from toolroll.textfile import etag
 from toolroll.tool import Outcome
-from toolroll_grep import pool, search
+from toolroll_grep import pool, search, worker
+from toolroll_grep.border import BACK, Border
+from toolroll_grep.pattern import plan
 from toolroll_grep.tool import grep
 
 Ask = Callable[..., Outcome]
@@ -454,6 +457,10 @@ def changed(folder: Path) -> "Iterator[tuple[str, set[str]]]":
     (folder / "a").rename(folder / "b")
     (folder / "a").symlink_to("b")
     yield "a link in the place of a directory", {"d0/f0", "b/er/f"}
+    (folder / "d0/.ignore").write_text("f1")
+    yield "a new rule below", {"d0/f0", "b/er/f"}
+    (folder / "d0/.ignore").write_text("f0")
+    yield "a changed rule below", {"b/er/f"}
 
 
 @pytest.mark.usefixtures("settled")
@@ -462,8 +469,10 @@ def test_nothing_stale_is_ever_answered(folder: Path, found: Ask) -> None:
         (folder / f"d{part}").mkdir()
         for n in range(120):
             (folder / f"d{part}/f{n}").write_text("x\n" if part == n and n in {0, 9} else "y\n")
-    for what, names in changed(folder):
+    for step, (what, names) in enumerate(changed(folder), 1):
         tick(folder)
+        rows = found("(" * step + "x" + ")" * step).structured["results"]
+        assert {row["path"] for row in rows} == names, (what, "asked for the first time")
         for mode in ("files", "count", "content"):
             for _ in range(2):
                 rows = found("x", output_mode=mode).structured["results"]
@@ -471,6 +480,55 @@ def test_nothing_stale_is_ever_answered(folder: Path, found: Ask) -> None:
         assert facts(found("y", output_mode="count", limit=1)).startswith("[truncated: 1 of ")
         tick(folder)
     assert all(search.POOL._places)
+
+
+@pytest.mark.usefixtures("settled")
+def test_a_tree_is_searched_once_whatever_part_of_it_was_asked_for_before(
+    folder: Path, found: Ask
+) -> None:
+    for part in range(12):
+        (folder / f"d{part}").mkdir()
+        for n in range(110):
+            (folder / f"d{part}/f{n}").write_text("y\n")
+    tick(folder)
+    for _ in range(2):
+        assert found("x", include="f0").text.startswith("No matches in 12 files.")
+        assert found("x").text.startswith("No matches in 1320 files.")
+
+
+@pytest.mark.parametrize(("shares", "cut", "kept"), [(1, None, 1), (2, None, 0), (2, BACK, 1)])
+@pytest.mark.usefixtures("settled")
+def test_a_walk_that_ended_where_another_was_met_is_not_kept(
+    folder: Path, shares: int, cut: str | None, kept: int
+) -> None:
+    write(folder, {"a/b": "x\n", "c": "x\n"})
+    tick(folder)
+    end, other = socket.socketpair()
+    searcher = worker.Searcher(worker.Wire(end), 1 << 20, Border())
+    searcher.border.reset()
+    made = plan("x", fixed_strings=False, ignore_case=False, multiline=False)
+    request: dict[str, Any] = {
+        **dict.fromkeys(("include", "mode"), ""),
+        **dict.fromkeys(("is_file", "hidden", "git", "no_ignore", "no_ignore_vcs"), False),
+        "plan": made.record(),
+        "base": f"{folder}/",
+        "deadline": None,
+        "enough": 0,
+        "skip": [],
+        "share": 0,
+        "shares": shares,
+        "may_split": False,
+        "cut": cut,
+    }
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        _, hits, _ = searcher.find({**request, "mode": "files"}, fd)
+    finally:
+        os.close(fd)
+        end.close()
+        other.close()
+    assert len(hits) == 2
+    assert len(searcher.store.trails._kept) == kept
 
 
 # Patterns

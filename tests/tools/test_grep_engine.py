@@ -286,7 +286,7 @@ def test_a_file_that_may_change_within_this_tick_is_not_kept(tmp_path: Path) -> 
         content = read(store, fd, "a")
         assert content.stamp != stamp(os.stat("a", dir_fd=fd))
     store.keep(kept, "a", content)
-    assert not kept
+    assert not kept.contents
     part = Part(("a",))
     part.stamps.append(content.stamp)
     assert not part.is_sure
@@ -300,19 +300,22 @@ def settled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("settled")
 def test_what_is_kept_is_bounded_and_goes_when_it_is_not_searched(tmp_path: Path) -> None:
-    store = Store(9_000)
+    store = Store(50_000)
     kept = store.folder("")
-    for number in range(10):
-        (tmp_path / str(number)).write_bytes(b"x" * 2_000)
+    sizes = [2_000, *[500] * 100, 20, 2_000, 20]
     with opened(tmp_path) as fd:
-        for number in range(10):
+        for number, size in enumerate(sizes):
+            (tmp_path / str(number)).write_bytes(b"x" * size)
             content = read(store, fd, str(number))
             assert content.stamp == stamp(os.stat(str(number), dir_fd=fd))
             store.keep(kept, str(number), content)
-    assert list(kept) == ["0", "1", "2"]
+    names = list(map(int, kept.contents))
+    assert names[:10] == list(range(10))
+    assert names[-2:] == [101, 103]  # small ones take less of what is left
+    assert sum(one.size for one in kept.contents.values()) == store._bytes < 50_000
     for _ in range(2 * contents.IDLE_CALLS):
         store.tidy()
-    assert not store.folder("")
+    assert not store.folder("").contents
 
 
 @pytest.mark.usefixtures("settled")
@@ -323,8 +326,8 @@ def test_what_was_found_has_room_where_contents_have_none(tmp_path: Path) -> Non
     with opened(tmp_path) as fd:
         store.keep(kept, "a", read(store, fd, "a"))
         known = store.known("query")
-        store.learn(known, ("", 0), part_of(("a",), fd), kept)
-    assert not kept
+        store.learn(known, ("", 0), part_of(("a",), fd), kept.contents)
+    assert not kept.contents
     assert list(store.known("query")) == [("", 0)]
 
 

@@ -13,6 +13,7 @@ from time import time_ns
 
 from toolroll.listing import Listings
 from toolroll.textfile import LATIN1, UTF8_BOM, detect, etag
+from toolroll.trail import Trails
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,13 +42,17 @@ IDLE_CALLS = 8
 QUERIES = 8
 """Of so many searches it is kept what they found."""
 
-LISTINGS_PART = 8
-"""At most this part of the room is for listings of directories, and"""
+LISTINGS_PART, TRAILS_PART = 8, 16
+"""At most these parts of the room are for listings of directories and for what walks met, and"""
 
-PARTS_PART = 16
-"""this part is not for contents: with what searches found, files that have no room are not read again."""
+PARTS_PART = 12
+"""this part is not for contents: with what searches found, files that have no room are not read again.
+Half of it is for knowing which files are binary."""
 
-ENTRY_BYTES = 400
+LARGE_PART = 16
+"""Of the room that is left one file may take this part."""
+
+ENTRY_BYTES = 470
 """What keeping a file costs besides its bytes."""
 
 PART_BYTES, NAME_BYTES, STAMP_BYTES, HIT_BYTES = 400, 24, 200, 120
@@ -79,6 +84,11 @@ class Content:
         self.mtime_ns = status.st_mtime_ns
         settled = abs(time_ns() - status.st_ctime_ns) > YOUNG_NS
         self.stamp: Stamp = stamp(status) if settled else NEVER
+
+    @property
+    def is_plain(self) -> bool:
+        """True for a text without NUL and for what has no text: each query may count them alike."""
+        return self.nul < 0 or self.data is None
 
     @property
     def size(self) -> int:
@@ -127,14 +137,45 @@ class Part:
         self.size = PART_BYTES + names + hits + lone * STAMP_BYTES
 
 
-class Folder:
-    """What is kept of a folder's files, by name, and the last call that asked for it."""
+class Batch:
+    """Some files of a folder, all kept: their stamps, the texts by name, and the number of binary ones."""
 
-    __slots__ = ("contents", "used")
+    __slots__ = ("binary", "names", "stamps", "texts")
+
+    def __init__(self, names: tuple[str, ...], contents: "Sequence[Content]") -> None:
+        self.names = names
+        self.stamps = [content.stamp for content in contents]
+        self.texts = [
+            (name, content, content.data)
+            for name, content in zip(names, contents, strict=True)
+            if content.data is not None
+        ]
+        self.binary = len(names) - len(self.texts)
+
+
+class Kept:
+    """What is kept of a folder: contents by name, batches by their first file; and the last call that asked."""
+
+    __slots__ = ("batches", "contents", "used")
 
     def __init__(self) -> None:
         self.contents: dict[str, Content] = {}
+        self.batches: dict[int, Batch] = {}
         self.used = 0
+
+    def gather(
+        self, first: int, names: tuple[str, ...], now: "Sequence[Stamp | None] | None"
+    ) -> None:
+        """Make a batch of files whose stamps are `now`, when they are all kept and the same for every query."""
+        self.batches.pop(first, None)
+        contents: list[Content] = []
+        for name, current in zip(names, now or (), strict=False):
+            content = self.contents.get(name)
+            if content is None or content.stamp != current or not content.is_plain:
+                return
+            contents.append(content)
+        if now:
+            self.batches[first] = Batch(names, contents)
 
 
 class Store:
@@ -142,31 +183,39 @@ class Store:
 
     def __init__(self, most: int) -> None:
         self.listings = Listings()
+        self.trails = Trails()
         self._most = most
         self._bytes = 0
         self._calls = 0
-        self._folders: dict[str, Folder] = {}
+        self._folders: dict[str, Kept] = {}
         self._known: dict[Hashable, Known] = {}
 
     @property
-    def _room(self) -> int:
-        return self._most - self._bytes - self.listings.size
+    def trail_bytes(self) -> int:
+        """The room for trails."""
+        return self._most // TRAILS_PART
 
-    def folder(self, path: str) -> "dict[str, Content]":
-        """What is kept of a folder's files, by name."""
+    @property
+    def _room(self) -> int:
+        return self._most - self._bytes - self.listings.size - self.trail_bytes
+
+    def folder(self, path: str) -> Kept:
+        """What is kept of a folder."""
         found = self._folders.get(path)
         if found is None:
-            found = self._folders[path] = Folder()
+            found = self._folders[path] = Kept()
         found.used = self._calls
-        return found.contents
+        return found
 
-    def keep(self, kept: "dict[str, Content]", name: str, content: Content) -> None:
-        """Keep what a file holds, if there is room."""
-        old = kept.pop(name, None)
+    def keep(self, folder: Kept, name: str, content: Content) -> None:
+        """Keep what a file holds, if there is room: a large one takes that of many, each as dear to read."""
+        old = folder.contents.pop(name, None)
         if old is not None:
             self._bytes -= old.size
-        if content.stamp != NEVER and content.size <= self._room - self._most // PARTS_PART:
-            kept[name] = content
+        room = self._room - self._most // PARTS_PART
+        most = room // LARGE_PART if content.data else room + self._most // PARTS_PART // 2
+        if content.stamp != NEVER and content.size <= most:
+            folder.contents[name] = content
             self._bytes += content.size
 
     def known(self, query: "Hashable") -> "Known":
@@ -194,10 +243,10 @@ class Store:
         self._bytes -= sum(part.size for part in known.values())
 
     def tidy(self) -> None:
-        """Between two calls: when it is nearly full, forget what has not been searched for long."""
+        """Between two calls: when it is half full, forget what has not been searched for long."""
         self._calls += 1
         self.listings.begin(self._most // LISTINGS_PART)
-        if self._bytes < self._most * 3 // 4 or self._calls % IDLE_CALLS:
+        if self._bytes < self._most // 2 or self._calls % IDLE_CALLS:
             return
         oldest = self._calls - IDLE_CALLS
         for path in [path for path, folder in self._folders.items() if folder.used < oldest]:

@@ -17,19 +17,31 @@ from toolroll.errors import ToolError
 from toolroll.globs import matcher
 from toolroll.listing import BATCH_ENTRIES
 from toolroll.textfile import etag
+from toolroll.trail import Trail
 from toolroll.walk import Rules, Sieve, Skipped, walk
 from toolroll_grep.border import Border, key
-from toolroll_grep.contents import PIECE_BYTES, Content, Part, Store, pieces, stamp, stamps
+from toolroll_grep.contents import (
+    PIECE_BYTES,
+    Batch,
+    Content,
+    Kept,
+    Part,
+    Store,
+    pieces,
+    stamp,
+    stamps,
+)
 from toolroll_grep.engine import Finder, clipped, window
 from toolroll_grep.pattern import Plan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _socket import socket
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     from toolroll.paths import Roots
+    from toolroll.walk import Folder
     from toolroll_grep.contents import Stamp
 
     Json = Any
@@ -55,6 +67,9 @@ MEMORY_BYTES = 4 << 30
 HEAD = 4  # bytes in front of a message that tell its length
 COUNTED = ("files", "binary", "unreadable", "vanished")
 BINARY = -1  # in the place of a number of matches
+WALK = ("base", "hidden", "git", "no_ignore", "no_ignore_vcs", "share", "cut")
+"""What of a request must be the same for the same directories and files to be met."""
+
 REQUESTS = ("find", "show")  # what a descriptor comes with
 
 
@@ -247,7 +262,7 @@ class Searcher:
             content = None
             if not request["is_file"]:
                 kept = self.store.folder(request["base"] + folder + "/" * bool(folder))
-                content = kept.get(name)
+                content = kept.contents.get(name)
             if content is None or content.stamp != stamp(status):
                 content = self.store.read_open(file)
             if content is None:
@@ -336,6 +351,7 @@ class Search:
         self._known = self._store.known(self._measure)
         self.stuck: list[str] = []
         self.incomplete = False
+        self._is_alone = request["shares"] == 1
         self.stopped_at = ""
 
     @property
@@ -364,7 +380,7 @@ class Search:
         self._tally["files"] = 1
         content = self._store.read_open(self._fd)
         if content is not None:
-            self._take("", name, content, Part((name,)))
+            self._take("", name, content, self._search(name, content), Part((name,)))
         else:
             self._searcher.at = name
             self._search_large(name, self._fd)
@@ -375,22 +391,12 @@ class Search:
         Raises: OSError when the start cannot be listed, ToolError CANCELLED.
         """
         request = self._request
-        rules = Rules.at(
-            request["base"], no_ignore=request["no_ignore"], no_ignore_vcs=request["no_ignore_vcs"]
-        )
         covers = included(request["include"])
         may_split = request["may_split"]
-        prune = self._prune if request["hidden"] or self._denied else None
-        for path, fd, files in walk(
-            self._fd,
-            rules,
-            Sieve(self.skipped, hidden=request["hidden"], prune=prune, call=self._task),
-            self._store.listings,
-            claim=self._claim,
-            backwards=request["share"] == 1,
-        ):
+        for path, fd, files in self._folders():
             if may_split and self._tally["files"] > LARGE_FILES:  # another comes from the back
                 may_split = False
+                self._is_alone = False
                 self._send("large")
             self.stopped_at = path
             if self._denied is not None:
@@ -399,6 +405,31 @@ class Search:
                 files = [name for name in files if covers(path + name)]  # noqa: PLW2901
             if not self._folder(path, fd, files) or 0 < request["enough"] <= len(self.hits):
                 return
+
+    def _folders(self) -> "Iterator[Folder]":
+        """The directories of this process's share, from an earlier walk when that still holds."""
+        request, store = self._request, self._store
+        asked = tuple(request[name] for name in WALK)
+        rules = Rules.at(
+            request["base"], no_ignore=request["no_ignore"], no_ignore_vcs=request["no_ignore_vcs"]
+        )
+        prune = self._prune if request["hidden"] or self._denied else None
+        trail = Trail(rules, store.trail_bytes)
+        options = {"hidden": request["hidden"], "prune": prune, "call": self._task}
+        sieve = Sieve(self.skipped, trail=trail, **options)
+        known = store.trails.of(asked)
+        if known is not None and known[0].holds(self._fd, rules, sieve.goes_on):
+            claim = self._claim if request["cut"] is None else None
+            yield from sieve.again(known[0], self._fd, claim)
+            return
+        is_second = request["share"] == 1
+        yield from walk(
+            self._fd, rules, sieve, store.listings, claim=self._claim, backwards=is_second
+        )
+        skipped = self.skipped
+        trail.is_whole &= request["cut"] is not None or self._is_alone
+        trail.is_whole &= not (skipped.incomplete or skipped.unreadable or skipped.vanished)
+        store.trails.keep(asked, trail, None, store.trail_bytes)
 
     def _claim(self, path: str) -> bool:
         """True when the directory whose turn has come is this process's."""
@@ -422,17 +453,26 @@ class Search:
 
     def _folder(self, path: str, fd: int, files: "Sequence[str]") -> bool:
         """Search the files of one folder; False when the search is to end."""
-        folder = self._request["base"] + path
-        kept = self._store.folder(folder)
+        place = self._request["base"] + path
+        folder = self._store.folder(place)
         for first in range(0, len(files), BATCH_ENTRIES):
             names = tuple(files[first : first + BATCH_ENTRIES])
-            part = self._known.get((folder, first))
-            if part is not None and part.names == names and part.stamps == stamps(names, fd):
-                self._recall(path, part)
-            elif not self._files(path, fd, part := Part(names), kept):
-                return False
-            elif part.is_sure:
-                self._store.learn(self._known, (folder, first), part, kept)
+            known = self._known.get((place, first))
+            batch = folder.batches.get(first)
+            now = stamps(names, fd) if folder.contents or known is not None else None
+            if known is not None and known.names == names and known.stamps == now:
+                self._recall(path, known)
+            else:
+                part = Part(names)
+                if batch is not None and batch.names == names and batch.stamps == now:
+                    goes_on = self._warm(path, batch, part)
+                else:
+                    goes_on = self._files(path, fd, folder, part, now)
+                    folder.gather(first, names, now)
+                if not goes_on:
+                    return False
+                if part.is_sure:
+                    self._store.learn(self._known, (place, first), part, folder.contents)
             if self._is_due and not self._beat():
                 return False
         return True
@@ -443,27 +483,42 @@ class Search:
         self._tally["binary"] += part.binary
         self.hits += [(mtime_ns, path + name, count) for mtime_ns, name, count in part.hits]
 
-    def _files(self, path: str, fd: int, part: Part, kept: "dict[str, Content]") -> bool:
-        """Search the files of a part; False when the search is to end."""
-        now: Iterable[Stamp | None] = stamps(part.names, fd) if kept else repeat(None)
-        for name, current in zip(part.names, now, strict=False):
+    def _warm(self, path: str, batch: Batch, part: Part) -> bool:
+        """Search files that are all kept; False when the search is to end."""
+        self._tally["files"] += len(batch.names)
+        self._tally["binary"] += batch.binary
+        part.binary = batch.binary
+        may_match = self._finder.may_match
+        likely = [(name, content, data) for name, content, data in batch.texts if may_match(data)]
+        for name, content, data in likely:
+            self._take(path, name, content, self._searched(path + name, data, content.ascii), part)
+            if self.incomplete:
+                return False
+        if len(part.stamps) == len(likely):
+            part.stamps = batch.stamps
+        return True
+
+    def _files(
+        self, path: str, fd: int, folder: Kept, part: Part, now: "list[Stamp | None] | None"
+    ) -> bool:
+        """Search the files of a part, whose stamps are `now`; False when the search is to end."""
+        for name, current in zip(part.names, now or repeat(None), strict=False):
             self._tally["files"] += 1
-            content = kept.get(name)
+            content = folder.contents.get(name)
             try:
                 if content is None or content.stamp != current:
-                    content = self._read(kept, name, path, fd)
+                    content = self._read(folder, name, path, fd)
             except OSError as error:
                 self._refused(error)
                 continue
             if content is not None:
-                self._take(path, name, content, part)
+                self._take(path, name, content, self._search(path + name, content), part)
             if self.incomplete:
                 return False
         return True
 
-    def _take(self, path: str, name: str, content: Content, part: Part) -> None:
-        """Search one file, and tell the part of it."""
-        count = self._search(path + name, content)
+    def _take(self, path: str, name: str, content: Content, count: int | None, part: Part) -> None:
+        """Tell what was found in a file, None when it was not searched to its end."""
         if count is None:
             return
         if content.nul < 0 or content.data is None:  # else other modes find something else
@@ -479,13 +534,13 @@ class Search:
     def _is_due(self) -> bool:
         return monotonic() > self._beat_at
 
-    def _read(self, kept: "dict[str, Content]", name: str, path: str, fd: int) -> Content | None:
+    def _read(self, folder: Kept, name: str, path: str, fd: int) -> Content | None:
         """A file's content, read anew and kept; a large one is searched here.  Raises: OSError."""
         if self._is_due and not self._beat():
             return None
         content = self._store.read(name, fd)
         if content is not None:
-            self._store.keep(kept, name, content)
+            self._store.keep(folder, name, content)
             return content
         file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=fd)
         try:
@@ -501,11 +556,13 @@ class Search:
         data = content.data
         if data is None or (content.nul >= 0 and self._request["mode"] == "count"):
             return BINARY  # as ripgrep: what is counted is whole text files
-        if not self._finder.may_match(data):
-            return 0
+        return self._searched(path, data, content.ascii) if self._finder.may_match(data) else 0
+
+    def _searched(self, path: str, data: bytes, is_ascii: bool) -> int | None:
+        """The matches in what may match; None when it was not searched to its end."""
         if path in self._request["skip"] or (self._is_due and not self._beat()):
             return None
-        return self._count(path, data, content.ascii)
+        return self._count(path, data, is_ascii)
 
     def _count(self, path: str, data: bytes, is_ascii: bool) -> int | None:
         """How often a file matches, in the numbers of the mode; None when the pattern got stuck."""
