@@ -496,11 +496,20 @@ def test_a_tree_is_searched_once_whatever_part_of_it_was_asked_for_before(
         assert found("x").text.startswith("No matches in 1320 files.")
 
 
-@pytest.mark.parametrize(("shares", "cut", "kept"), [(1, None, 1), (2, None, 0), (2, BACK, 1)])
+@pytest.mark.parametrize(
+    ("shares", "cut", "large", "kept"),
+    [(1, None, 1_000, 1), (1, None, 0, 0), (2, None, 1_000, 0), (2, BACK, 1_000, 1)],
+)
 @pytest.mark.usefixtures("settled")
-def test_a_walk_that_ended_where_another_was_met_is_not_kept(
-    folder: Path, shares: int, cut: str | None, kept: int
+def test_a_walk_that_may_end_where_another_is_met_is_not_kept(  # noqa: PLR0913 - cases and fixtures
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    shares: int,
+    cut: str | None,
+    large: int,
+    kept: int,
 ) -> None:
+    monkeypatch.setattr(worker, "LARGE_FILES", large)
     write(folder, {"a/b": "x\n", "c": "x\n"})
     tick(folder)
     end, other = socket.socketpair()
@@ -517,7 +526,7 @@ def test_a_walk_that_ended_where_another_was_met_is_not_kept(
         "skip": [],
         "share": 0,
         "shares": shares,
-        "may_split": False,
+        "may_split": shares == 1,
         "cut": cut,
     }
     fd = os.open(folder, os.O_RDONLY)
