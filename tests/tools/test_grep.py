@@ -501,7 +501,7 @@ def test_a_tree_is_searched_once_whatever_part_of_it_was_asked_for_before(
     [(1, None, 1_000, 1), (1, None, 0, 0), (2, None, 1_000, 0), (2, BACK, 1_000, 1)],
 )
 @pytest.mark.usefixtures("settled")
-def test_a_walk_that_may_end_where_another_is_met_is_not_kept(  # noqa: PLR0913 - cases and fixtures
+def test_a_walk_that_may_end_where_another_is_met_is_not_kept(
     folder: Path,
     monkeypatch: pytest.MonkeyPatch,
     shares: int,
