@@ -283,6 +283,11 @@ def test_a_named_file_is_searched_whatever_is_ignored(folder: Path, found: Ask) 
     assert body(found("x", path="a")) == "a\n1: x"
 
 
+def test_a_named_file_that_is_binary_is_said_to_be(folder: Path, found: Ask) -> None:
+    write(folder, {"a": "\0x\n"})
+    assert found("x", path="a").text == "No matches in 1 file. Skipped: 1 binary."
+
+
 def test_encodings_are_searched_as_text_and_named(folder: Path, found: Ask) -> None:
     write(
         folder,

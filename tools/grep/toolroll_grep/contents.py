@@ -27,8 +27,8 @@ READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CL
 BLOCK_BYTES = 1 << 16
 """Files are looked at for NUL in blocks of this size, as by ripgrep."""
 
-HEAD_BYTES = 1 << 14
-"""Of larger files so much is read first: it tells most binary ones."""
+WHOLE_BYTES, HEAD_BYTES = 1 << 16, 1 << 14
+"""Of files larger than the one so much as the other is read first: it tells most binary ones."""
 
 PIECE_BYTES = 32 * 1024 * 1024
 """Larger files are searched piece by piece, each cut at a line's end, and not kept."""
@@ -185,6 +185,7 @@ class Store:
         self.listings = Listings()
         self.trails = Trails()
         self._most = most
+        self._contents_most = most - most // PARTS_PART - most // TRAILS_PART
         self._bytes = 0
         self._calls = 0
         self._folders: dict[str, Kept] = {}
@@ -209,14 +210,14 @@ class Store:
 
     def keep(self, folder: Kept, name: str, content: Content) -> None:
         """Keep what a file holds, if there is room: a large one takes that of many, each as dear to read."""
-        old = folder.contents.pop(name, None)
-        if old is not None:
-            self._bytes -= old.size
-        room = self._room - self._most // PARTS_PART
+        if name in folder.contents:
+            self._bytes -= folder.contents.pop(name).size
+        room = self._contents_most - self._bytes - self.listings.size
+        size = content.size
         most = room // LARGE_PART if content.data else room + self._most // PARTS_PART // 2
-        if content.stamp != NEVER and content.size <= most:
+        if size <= most and content.stamp is not NEVER:
             folder.contents[name] = content
-            self._bytes += content.size
+            self._bytes += size
 
     def known(self, query: "Hashable") -> "Known":
         """What is known of a query; `learn` adds to it."""
@@ -270,7 +271,7 @@ class Store:
         if not S_ISREG(status.st_mode):
             return Content(status, None)
         size = status.st_size
-        if size > HEAD_BYTES:
+        if size > WHOLE_BYTES:
             head = os.pread(fd, HEAD_BYTES, 0)
             if b"\0" in head and not head.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
                 return content_of(head, status)

@@ -380,7 +380,9 @@ class Search:
         self._tally["files"] = 1
         content = self._store.read_open(self._fd)
         if content is not None:
-            self._take("", name, content, self._search(name, content), Part((name,)))
+            part = Part((name,))
+            self._take("", name, content, self._search(name, content), part)
+            self._tally["binary"] = part.binary
         else:
             self._searcher.at = name
             self._search_large(name, self._fd)
@@ -469,6 +471,7 @@ class Search:
                 else:
                     goes_on = self._files(path, fd, folder, part, now)
                     folder.gather(first, names, now)
+                self._tally["binary"] += part.binary
                 if not goes_on:
                     return False
                 if part.is_sure:
@@ -486,7 +489,6 @@ class Search:
     def _warm(self, path: str, batch: Batch, part: Part) -> bool:
         """Search files that are all kept; False when the search is to end."""
         self._tally["files"] += len(batch.names)
-        self._tally["binary"] += batch.binary
         part.binary = batch.binary
         may_match = self._finder.may_match
         likely = [(name, content, data) for name, content, data in batch.texts if may_match(data)]
@@ -502,19 +504,22 @@ class Search:
         self, path: str, fd: int, folder: Kept, part: Part, now: "list[Stamp | None] | None"
     ) -> bool:
         """Search the files of a part, whose stamps are `now`; False when the search is to end."""
+        tally, may_match = self._tally, self._finder.may_match
         for name, current in zip(part.names, now or repeat(None), strict=False):
-            self._tally["files"] += 1
+            tally["files"] += 1
             content = folder.contents.get(name)
-            try:
-                if content is None or content.stamp != current:
-                    content = self._read(folder, name, path, fd)
-            except OSError as error:
-                self._refused(error)
-                continue
-            if content is not None:
+            if content is None or content.stamp != current:
+                content = self._read(folder, name, path, fd)
+            if content is None:
+                if self.incomplete:
+                    return False
+            elif content.data is None or (content.nul < 0 and not may_match(content.data)):
+                part.stamps.append(content.stamp)  # most files end here
+                part.binary += content.data is None
+            else:
                 self._take(path, name, content, self._search(path + name, content), part)
-            if self.incomplete:
-                return False
+                if self.incomplete:
+                    return False
         return True
 
     def _take(self, path: str, name: str, content: Content, count: int | None, part: Part) -> None:
@@ -524,7 +529,6 @@ class Search:
         if content.nul < 0 or content.data is None:  # else other modes find something else
             part.stamps.append(content.stamp)
         if count == BINARY:
-            self._tally["binary"] += 1
             part.binary += 1
         elif count:
             self.hits.append((content.mtime_ns, path + name, count))
@@ -535,17 +539,23 @@ class Search:
         return monotonic() > self._beat_at
 
     def _read(self, folder: Kept, name: str, path: str, fd: int) -> Content | None:
-        """A file's content, read anew and kept; a large one is searched here.  Raises: OSError."""
-        if self._is_due and not self._beat():
+        """A file's content, read anew and kept; None for one that is searched here, or cannot be read."""
+        if monotonic() > self._beat_at and not self._beat():
             return None
-        content = self._store.read(name, fd)
-        if content is not None:
-            self._store.keep(folder, name, content)
-            return content
-        file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=fd)
+        try:
+            content = self._store.read(name, fd)
+            if content is not None:
+                self._store.keep(folder, name, content)
+                return content
+            file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=fd)
+        except OSError as error:
+            self._refused(error)
+            return None
         try:
             self._searcher.at = path + name
             self._search_large(path + name, file)
+        except OSError as error:
+            self._refused(error)
         finally:
             self._searcher.at = ""
             os.close(file)
