@@ -27,7 +27,9 @@ def section() -> Section:
         ["tree", "pattern", "files", "rg ms", "cold ms", "x rg", "warm ms", "x rg"],
         rows,
         "A call to a running server against a process; *cold* is a server's first call, *warm* any later one "
-        "(every file's time is still asked for). Targets: cold 1.3x, warm 0.4x.",
+        "(every file's time is still asked for). Targets: cold 1.3x, warm 0.4x. Where nearly all files"
+        " match, warm is bound by asking for their times, 3 µs each from Python; cold by listing the"
+        " folders and, in small trees, by the import of what reads patterns.",
     )
 
 

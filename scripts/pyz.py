@@ -52,12 +52,18 @@ start(True)' "$0" "$@"
 START = """\
 import sys
 
-def start(finds_site=False):
+def start(finds_site=False, package="{package}"):
     if sys.version_info < (3, 11):
         sys.exit("{name} needs Python 3.11 or newer, this is %d.%d" % tuple(sys.version_info[:2]))
+    from _frozen_importlib_external import MAGIC_NUMBER
+
+    if MAGIC_NUMBER != {magic!r}:
+        from toolroll.compiled import use
+
+        use("{key}")
     from toolroll.carried import run
 
-    sys.exit(run("{package}", {carried!r}, finds_site))
+    sys.exit(run(package, {carried!r}, finds_site))
 """
 """How every archive starts, in words that every Python understands."""
 
@@ -120,14 +126,28 @@ def build(tool: str, into: Path) -> Path:
 
 
 def _members(tool: str, recipe: Recipe) -> Iterator[tuple[str, bytes]]:
+    modules = dict(_modules(recipe))
     tops = [name for library in recipe.carried for name in top_levels(wheels_of(library))]
+    sources = [name.encode() + modules[name] for name in sorted(modules) if name.endswith(".py")]
     start = START.format(
-        name=f"toolroll-{tool}", package=recipe.packages[0], carried=tuple(sorted(set(tops)))
+        name=f"toolroll-{tool}",
+        package=recipe.packages[0],
+        carried=tuple(sorted(set(tops))),
+        magic=importlib.util.MAGIC_NUMBER,
+        key=_hash(b"\0".join(sources)),
     )
     yield "__main__.py", b"from toolroll_start import start\nstart()\n"
     yield from _module("toolroll_start.py", start.encode())
     yield "VERSION", f"toolroll {__version__}\n".encode()
     yield "LICENSE", (CHECKOUT / "LICENSE").read_bytes()
+    yield from modules.items()
+    if recipe.carried:
+        wheels = [wheel for library in recipe.carried for wheel in wheels_of(library)]
+        yield from _carried(sorted(set(wheels)))
+
+
+def _modules(recipe: Recipe) -> Iterator[tuple[str, bytes]]:
+    """Our modules, and the libraries that lie in the archive as they are."""
     for folder in ("common/toolroll", *map(_folder, recipe.packages)):
         for file in sorted((CHECKOUT / folder).rglob("*.py")):
             name = file.relative_to((CHECKOUT / folder).parent).as_posix()
@@ -135,9 +155,6 @@ def _members(tool: str, recipe: Recipe) -> Iterator[tuple[str, bytes]]:
     for library in recipe.pure:
         for wheel in wheels_of(library):
             yield from _unwrapped(wheel)
-    if recipe.carried:
-        wheels = [wheel for library in recipe.carried for wheel in wheels_of(library)]
-        yield from _carried(sorted(set(wheels)))
 
 
 def _folder(package: str) -> str:

@@ -11,8 +11,8 @@ from _imp import acquire_lock, release_lock
 from _thread import allocate_lock
 
 from toolroll.jsontext import loads
+from toolroll.saved import CACHE, caches, is_ours
 from toolroll.saved import folder as private_folder
-from toolroll.saved import is_ours
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Json = Any
 
 MANIFEST = "carried/manifest.json"
-VARIABLE = "TOOLROLL_CACHE"
+VARIABLE = CACHE
 KEY_BYTES = 16
 
 problems: list[str] = []
@@ -59,8 +59,8 @@ def command(package: str) -> list[str]:
     if not Archive.path:
         return [sys.executable, "-P", "-m", package]
     code = (
-        "import sys; sys.path.insert(0, sys.argv.pop(1)); from toolroll.carried import run; "
-        f"sys.exit(run({package!r}, {tuple(Archive.names)!r}, True))"
+        "import sys; sys.path.insert(0, sys.argv.pop(1)); "
+        f"from toolroll_start import start; start(True, {package!r})"
     )
     return [sys.executable, "-P", "-S", "-c", code, Archive.path]
 
@@ -158,15 +158,9 @@ def _python() -> str:
 
 def _places() -> "Iterator[str]":
     """Where the folder may lie: the operator's choice alone, else the cache, else the private folder."""
-    chosen = os.environ.get(VARIABLE)
-    if chosen:
-        yield os.path.abspath(chosen)
-        return
-    cache = os.environ.get("XDG_CACHE_HOME", "")
-    cache = cache if cache.startswith("/") else os.path.expanduser("~/.cache")
-    if cache.startswith("/"):
-        yield os.path.join(cache, "toolroll")
-    yield os.path.join(private_folder(), "carried")
+    yield from caches()
+    if not os.environ.get(CACHE):
+        yield os.path.join(private_folder(), "carried")
 
 
 def _is_whole(folder: str, files: "Mapping[str, str]") -> bool:

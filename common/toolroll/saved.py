@@ -1,13 +1,16 @@
-"""Where Bash keeps whole outputs, and how the tools that read files get to see them; opens nothing."""
+"""The folders of the user's own: where Bash keeps whole outputs and zipapps what they unpack; opens nothing."""
 
 import os
 import stat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     Json = Any
+
+CACHE = "TOOLROLL_CACHE"
 
 
 def folder() -> str:
@@ -20,6 +23,18 @@ def folder() -> str:
         runtime = os.environ.get("TMPDIR", "")
         runtime = runtime if os.path.isabs(runtime) else "/tmp"  # noqa: S108 - the owner is checked
     return os.path.join(runtime, f"toolroll-{os.geteuid()}")
+
+
+def caches() -> "Iterator[str]":
+    """Where what can be made again may lie: the operator's choice alone, else the user's cache."""
+    chosen = os.environ.get(CACHE)
+    if chosen:
+        yield os.path.abspath(chosen)
+        return
+    cache = os.environ.get("XDG_CACHE_HOME", "")
+    cache = cache if cache.startswith("/") else os.path.expanduser("~/.cache")
+    if cache.startswith("/"):
+        yield os.path.join(cache, "toolroll")
 
 
 def is_ours(path: str) -> bool:

@@ -167,6 +167,85 @@ def test_an_older_python_gets_one_clear_line(dist: Path) -> None:
             ast.parse(archive.read(name), feature_version=(3, 4))
 
 
+# -- what another Python compiles -------------------------------------------------------------------
+
+
+def others() -> list[str]:
+    """The Pythons that did not build the archives."""
+    return [path for version, path in PYTHONS.items() if not sys.version.startswith(f"{version}.")]
+
+
+@pytest.fixture
+def another() -> str:
+    """One of them."""
+    found = others()
+    if not found:
+        pytest.skip("there is one Python here")
+    return found[-1]
+
+
+def importer(python: str, dist: Path, cache: Path) -> str:
+    """What imported a module of LS in a process of its own."""
+    code = (
+        "import sys; sys.path.insert(0, sys.argv.pop(1)); from toolroll_start import start\n"
+        "try: start()\n"
+        "except SystemExit: print(type(sys.modules['toolroll.cli'].__spec__.loader).__name__)"
+    )
+    command = [python, "-S", "-c", code, str(dist / "toolroll-ls.pyz"), "--version"]
+    environ = {"TOOLROLL_CACHE": str(cache)}
+    done = subprocess.run(
+        command, env=environ, capture_output=True, text=True, timeout=PATIENCE_S, check=True
+    )
+    assert done.stderr == ""
+    return done.stdout.splitlines()[-1]
+
+
+def test_another_python_compiles_an_archive_once(another: str, dist: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    assert importer(another, dist, cache) == "Importer"
+    (kept,) = cache.iterdir()
+    first = kept.stat()
+    assert first.st_mode & 0o777 == 0o600
+    assert importer(another, dist, cache) == "Importer"
+    assert kept.stat().st_mtime_ns == first.st_mtime_ns
+
+
+def test_the_builders_python_compiles_nothing(dist: Path, tmp_path: Path) -> None:
+    assert importer(sys.executable, dist, tmp_path / "cache") == "zipimporter"
+    assert not (tmp_path / "cache").exists()
+
+
+def test_damaged_code_is_compiled_again(another: str, dist: Path, tmp_path: Path) -> None:
+    importer(another, dist, tmp_path)
+    (kept,) = tmp_path.iterdir()
+    whole = kept.read_bytes()
+    kept.write_bytes(whole[:-100] + b"x" * 100)
+    assert importer(another, dist, tmp_path) == "Importer"
+    assert kept.read_bytes() == whole
+
+
+def test_code_that_others_could_have_written_is_not_run(
+    another: str, dist: Path, tmp_path: Path
+) -> None:
+    tmp_path.chmod(0o700)
+    importer(another, dist, tmp_path)
+    (kept,) = tmp_path.iterdir()
+    kept.chmod(0o666)
+    importer(another, dist, tmp_path)
+    assert kept.stat().st_mode & 0o777 == 0o600  # a new one
+    tmp_path.chmod(0o777)
+    kept.unlink()
+    assert importer(another, dist, tmp_path) == "Importer"
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_a_place_for_code_it_is_compiled_each_time(
+    another: str, dist: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    assert importer(another, dist, tmp_path / "file/cache") == "Importer"
+
+
 # -- what is unpacked --------------------------------------------------------------------------------
 
 
