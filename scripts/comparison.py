@@ -123,8 +123,9 @@ def comparison(text: str) -> str:
             "|---|---|",
             f"| GlobTool, {cases}, a server's first call | {glob.spread('cold ms', 1)} |",
             f"| GlobTool, any later call | {glob.spread('warm ms', 1)} |",
-            f"| GrepTool, {queries}, a server's first call | {grep.spread('cold, x rg')} |",
-            f"| GrepTool, any later call | {grep.spread('first 100 lines, x rg')} |",
+            f"| GrepTool, {queries}, a server's first call | {grep.spread('cold')} |",
+            f"| GrepTool, a later call with a new query | {grep.spread('all counts, new query')} |",
+            f"| GrepTool, the same query again | {grep.spread('first 100 lines')} |",
             "",
         ]
     )
