@@ -469,11 +469,12 @@ def once(service: Service, arguments: "dict[str, Json]") -> Outcome:
 
 
 def say(text: str, fd: int = 1) -> None:
-    """Write a text for people; a reader that has gone away (`| head`) is no error.
+    """Write a text for people, its last line whole; a reader that has gone away (`| head`) is no error.
 
     Raises: OSError for anything else, as a full disk.
     """
-    data = memoryview((text + "\n").encode("utf-8", "backslashreplace"))
+    end = "" if text.endswith("\n") else "\n"
+    data = memoryview((text + end).encode("utf-8", "backslashreplace"))
     while data:
         try:
             data = data[os.write(fd, data) :]

@@ -187,7 +187,7 @@ def one_shot(*words: str, folder: Path) -> "subprocess.CompletedProcess[str]":
 
 def test_a_one_shot_call_prints_the_text(tmp_path: Path) -> None:
     done = one_shot("--call", "command=echo hi; pwd", folder=tmp_path)
-    assert (done.returncode, done.stdout) == (0, f"hi\n{tmp_path}\n\n")
+    assert (done.returncode, done.stdout) == (0, f"hi\n{tmp_path}\n")
 
 
 def test_a_one_shot_call_tells_the_status_in_json(tmp_path: Path) -> None:
