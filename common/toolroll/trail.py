@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 TRAILS = 8
 """So many walks are kept."""
 
-DIRECTORY_BYTES, NAME_BYTES = 300, 16
-"""What keeping a directory costs besides its path, and a name that was found: its text is the listing's."""
+DIRECTORY_BYTES, NAME_BYTES = 300, 80
+"""What keeping a directory costs besides its path, and a name that was found."""
 
 RULE_FILES = frozenset((".gitignore", ".ignore", ".git"))
 """What gives a directory rules of its own."""

@@ -417,8 +417,8 @@ class Search:
         )
         prune = self._prune if request["hidden"] or self._denied else None
         trail = Trail(rules, store.trail_bytes)
-        options = {"hidden": request["hidden"], "prune": prune, "call": self._task}
-        sieve = Sieve(self.skipped, trail=trail, **options)
+        hidden = request["hidden"]
+        sieve = Sieve(self.skipped, hidden=hidden, prune=prune, call=self._task, trail=trail)
         known = store.trails.of(asked)
         if known is not None and known[0].holds(self._fd, rules, sieve.goes_on):
             claim = self._claim if request["cut"] is None else None
