@@ -49,7 +49,7 @@ import sys
 
 archive = os.path.join(os.path.dirname(os.path.abspath(__file__)), "{program}.pyz")
 sys.argv = [archive] + [word for root in sys.argv[1:] for word in ("--root", root)]
-sys.path[0] = archive
+sys.path.insert(0, archive)
 from toolroll_start import start
 
 start()

@@ -41,7 +41,8 @@ PLATFORMS = {
 HEAD = b"""\
 #!/bin/sh
 exec python3 -S -c 'import sys
-del sys.argv[0], sys.path[0]
+del sys.argv[0]
+if sys.path[0] == "": del sys.path[0]
 import os
 sys.path.insert(0, os.path.abspath(sys.argv[0]))
 from toolroll_start import start

@@ -116,6 +116,12 @@ def accept(words: Sequence[str], environment: Mapping[str, str]) -> None:
     assert not {name for name in environment if name.startswith("TOOLROLL_")} - known
 
 
+def test_servers_and_commands_are_found_at_all() -> None:
+    assert sum(len(list(entries(page))) for page in PAGES) > 10
+    words = [words for page in PAGES for words in commands(page)]
+    assert sum(any(map(PROGRAM.fullmatch, line)) for line in words) > 10
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_server_in_a_hosts_configuration_takes_its_options(page: Path) -> None:
     for entry in entries(page):

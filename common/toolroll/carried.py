@@ -7,16 +7,16 @@ they are needed.  Knows no tool; without a zipapp around it, it does nothing.
 
 import os
 import sys
+from _frozen_importlib_external import PathFinder  # type: ignore[import-not-found, unused-ignore]
 from _imp import acquire_lock, release_lock
-from _thread import allocate_lock
+from _thread import RLock, allocate_lock
 
 from toolroll.jsontext import loads
 from toolroll.saved import CACHE, caches, is_ours
-from toolroll.saved import folder as private_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     Json = Any
@@ -30,9 +30,10 @@ problems: list[str] = []
 
 
 class Archive:
-    """The zipapp this process runs from, if any: its path and the names of what it carries."""
+    """The zipapp this process runs from, if any: its path, what file it was, the names of what it carries."""
 
     path = ""
+    file: "tuple[int, ...] | None" = None
     names: "Sequence[str]" = ()
 
 
@@ -42,6 +43,7 @@ def run(package: str, names: "Sequence[str]" = (), finds_site: bool = False) -> 
     With `finds_site` it was started without the packages of the site (-S), for speed alone.
     """
     Archive.path = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    Archive.file = _file(Archive.path)
     Archive.names = names
     if names:
         sys.meta_path.insert(0, Finder(Archive.path, names))
@@ -49,6 +51,19 @@ def run(package: str, names: "Sequence[str]" = (), finds_site: bool = False) -> 
         sys.meta_path.append(Site())
     entry = __import__(f"{package}.__main__", fromlist=["run"])
     return entry.run()  # type: ignore[no-any-return]  # an imported module's attributes are Any
+
+
+def replaced() -> bool:
+    """True when the zipapp is no longer the file that was started: nothing more can be imported from it."""
+    return bool(Archive.path) and _file(Archive.path) != Archive.file
+
+
+def _file(path: str) -> "tuple[int, ...] | None":
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def command(package: str) -> list[str]:
@@ -97,19 +112,29 @@ class Finder:
 
 
 class Site:
-    """What the import system asks last: it puts the site's packages on the path when something is missing."""
+    """What the import system asks last: it puts the site's packages on the path when one is wanted."""
 
-    _was_asked = False
+    def __init__(self) -> None:
+        self._lock = RLock()  # what the site runs may want a package itself
+        self._was_asked = False
 
     def find_spec(self, name: str, path: "Json" = None, target: object = None) -> "Json":  # noqa: ARG002 - the import system's
-        """Where a module of the site is; None for what it has not."""
-        if path is not None or self._was_asked:
-            return None
-        self._was_asked = True
-        from importlib.machinery import PathFinder
-        from site import main
+        """Where a package of the site is; None for what it has not.
 
-        main()
+        The standard library tries modules that other systems have: those are not worth the site.
+        """
+        if path is not None or name in sys.stdlib_module_names:
+            return None
+        release_lock()  # as in Finder
+        try:
+            with self._lock:
+                if not self._was_asked:
+                    from site import main
+
+                    self._was_asked = True
+                    main()
+        finally:
+            acquire_lock()
         return PathFinder.find_spec(name)
 
 
@@ -126,7 +151,7 @@ def unpacked(archive: str) -> str:
     key = blake2b(" ".join(wheel["hash"] for wheel in wheels).encode(), digest_size=KEY_BYTES)
     files = {path: digest for wheel in wheels for path, digest in wheel["files"].items()}
     reasons = []
-    for place in _places():
+    for place in caches():
         folder = os.path.join(place, key.hexdigest())
         try:
             if not _is_whole(folder, files):
@@ -154,13 +179,6 @@ def _python() -> str:
     free = "t" if not getattr(sys, "_is_gil_enabled", lambda: True)() else ""
     short = {"cpython": "cp"}.get(sys.implementation.name, sys.implementation.name)
     return f"{short}{version}{free}"
-
-
-def _places() -> "Iterator[str]":
-    """Where the folder may lie: the operator's choice alone, else the cache, else the private folder."""
-    yield from caches()
-    if not os.environ.get(CACHE):
-        yield os.path.join(private_folder(), "carried")
 
 
 def _is_whole(folder: str, files: "Mapping[str, str]") -> bool:

@@ -9,6 +9,7 @@ import sys
 from _frozen_importlib import ModuleSpec
 from _frozen_importlib_external import MAGIC_NUMBER  # type: ignore[import-not-found, unused-ignore]
 from marshal import dumps, loads
+from stat import S_ISREG
 
 from toolroll.saved import caches, is_ours
 
@@ -28,16 +29,15 @@ def use(key: str) -> None:
 
     `key` stands for the sources.  Where nothing can be kept they are compiled in every process.
     """
-    archive = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    place = next(caches(), None)
-    if place is None or sys.dont_write_bytecode:
+    if sys.dont_write_bytecode:
         return
+    archive = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     name = f"{key}-{sys.implementation.cache_tag}-{MAGIC_NUMBER.hex()}-{sys.flags.optimize}"
-    path = os.path.join(place, name)
-    codes = _read(path)
+    paths = [os.path.join(place, name) for place in caches()]
+    codes = next((codes for path in paths if (codes := _read(path)) is not None), None)
     if codes is None:
         codes = _compile(archive)
-        _write(path, codes)
+        any(_write(path, codes) for path in paths)
     sys.meta_path.insert(0, Importer(archive, codes))
 
 
@@ -68,6 +68,11 @@ class Importer:
         """Run a module's code."""
         exec(loads(self._codes[module.__name__][1]), module.__dict__)  # noqa: S102, S302 - of our archive, hash checked
 
+    def get_source(self, name: str) -> str:
+        """A module's source, for tracebacks.  Raises: OSError."""
+        spec = self.find_spec(name)
+        return self.get_data(str(spec and spec.origin)).decode()
+
     def get_data(self, path: str) -> bytes:
         """What lies in the archive under a path.  Raises: OSError."""
         from zipimport import zipimporter
@@ -79,15 +84,18 @@ def _read(path: str) -> "Codes | None":
     """What was kept; None when it is damaged or could have been written by others."""
     from _blake2 import blake2b
 
+    if not is_ours(os.path.dirname(path)):
+        return None
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            status = os.fstat(fd)
+            mine = S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
+            data = os.read(fd, status.st_size) if mine and not status.st_mode & 0o022 else b""
+        finally:
+            os.close(fd)
     except OSError:
         return None
-    with open(fd, "rb") as file:
-        status = os.fstat(fd)
-        if status.st_uid != os.geteuid() or status.st_mode & 0o022:
-            return None
-        data = file.read()
     if blake2b(data[HASH_BYTES:], digest_size=HASH_BYTES).digest() != data[:HASH_BYTES]:
         return None
     return loads(data[HASH_BYTES:])  # type: ignore[no-any-return]  # noqa: S302 - we wrote it
@@ -107,9 +115,10 @@ def _compile(archive: str) -> "Codes":
     return codes
 
 
-def _write(path: str, codes: "Codes") -> None:
-    """Keep it where nobody else can write, if there is such a place."""
+def _write(path: str, codes: "Codes") -> bool:
+    """True when it is kept, where nobody else can write."""
     from _blake2 import blake2b
+    from contextlib import suppress
 
     data = dumps(codes)
     place = os.path.dirname(path)
@@ -117,13 +126,13 @@ def _write(path: str, codes: "Codes") -> None:
     try:
         os.makedirs(place, 0o700, exist_ok=True)
         if not is_ours(place):
-            return
+            return False
         fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with open(fd, "wb") as file:
             file.write(blake2b(data, digest_size=HASH_BYTES).digest() + data)
         os.rename(draft, path)
     except OSError:
-        from contextlib import suppress
-
         with suppress(OSError):
             os.unlink(draft)
+        return False
+    return True

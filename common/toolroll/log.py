@@ -37,9 +37,15 @@ class Log:
 
     def traceback(self, problem: BaseException) -> None:
         """Write where a bug is; always, whatever the level."""
-        from traceback import format_exception
+        from traceback import format_exception, walk_tb
 
-        self._write("".join(format_exception(problem)))
+        try:
+            text = "".join(format_exception(problem))
+        except Exception:  # source lines may be out of reach: of a zipapp that was replaced
+            codes = [(frame.f_code, line) for frame, line in walk_tb(problem.__traceback__)]
+            text = "".join(f"{code.co_filename}:{line} {code.co_name}\n" for code, line in codes)
+            text += f"{type(problem).__name__}: {problem}\n"
+        self._write(text)
 
     def _write(self, text: str) -> None:
         data = self.mask(text).encode("utf-8", "backslashreplace")

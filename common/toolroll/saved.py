@@ -26,7 +26,7 @@ def folder() -> str:
 
 
 def caches() -> "Iterator[str]":
-    """Where what can be made again may lie: the operator's choice alone, else the user's cache."""
+    """Where a zipapp's things may lie: the operator's choice alone, else the cache, else the private folder."""
     chosen = os.environ.get(CACHE)
     if chosen:
         yield os.path.abspath(chosen)
@@ -35,6 +35,7 @@ def caches() -> "Iterator[str]":
     cache = cache if cache.startswith("/") else os.path.expanduser("~/.cache")
     if cache.startswith("/"):
         yield os.path.join(cache, "toolroll")
+    yield os.path.join(folder(), "carried")
 
 
 def is_ours(path: str) -> bool:

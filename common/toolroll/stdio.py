@@ -18,7 +18,7 @@ from toolroll.connection import Cancel, Close, Connection, Send, Start
 from toolroll.errors import ErrorCode, ToolError
 from toolroll.hold import settled
 from toolroll.limits import CANCEL_S, GRACE_S, WORKERS
-from toolroll.tool import BUG, Outcome
+from toolroll.tool import BUG, REPLACED, Outcome
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -399,7 +399,7 @@ class Server:
             return self.connection.finish(start, outcome)
         except Exception as problem:  # a structured form that is no JSON
             self.service.log.traceback(problem)
-            return self.connection.finish(start, Outcome.of_error(BUG))
+            return self.connection.finish(start, _bug())
 
     def _run(self, start: Start, call: "Call") -> Outcome:
         began = monotonic()
@@ -407,7 +407,7 @@ class Server:
             outcome = self.service.run(start.arguments, call)
         except BaseException as problem:  # a bug in a tool never ends the server
             self.service.log.traceback(problem)
-            outcome = Outcome.of_error(BUG)
+            outcome = _bug()
         if self.service.log.detailed:
             taken_ms = round((monotonic() - began) * 1000, 3)
             self.service.log("debug", "sent", id=start.id, ms=taken_ms, code=outcome.code or "ok")
@@ -465,7 +465,14 @@ def once(service: Service, arguments: "dict[str, Json]") -> Outcome:
     on_signals(service, lambda number: 128 + number)
     start_new_thread(work, ())
     over.acquire()
-    return outcomes[0] if outcomes else Outcome.of_error(BUG)
+    return outcomes[0] if outcomes else _bug()
+
+
+def _bug() -> Outcome:
+    """What the host is told of a bug."""
+    from toolroll.carried import replaced
+
+    return Outcome.of_error(REPLACED if replaced() else BUG)
 
 
 def say(text: str, fd: int = 1) -> None:

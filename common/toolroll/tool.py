@@ -257,6 +257,13 @@ BUG = ToolError(
 )
 """What the host is told when a tool raised something it should not have."""
 
+REPLACED = ToolError(
+    ErrorCode.INTERNAL_ERROR,
+    "the program's file was replaced or removed while it ran",
+    "Restart the server",
+)
+"""The same, when that is why."""
+
 
 def tool(  # noqa: PLR0913 - a declaration: all by keyword, all but the name optional
     name: str,

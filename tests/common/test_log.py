@@ -33,6 +33,20 @@ def test_a_log_that_is_off_writes_tracebacks_only(capfd: pytest.CaptureFixture[s
     assert "ValueError: a ***" in capfd.readouterr().err
 
 
+def test_a_traceback_needs_no_source_lines(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("linecache.getline", None)  # as with a zipapp that was replaced
+    monkeypatch.setattr("linecache.checkcache", None)
+    try:
+        raise ValueError("a secret")
+    except ValueError as problem:
+        Log("name", "off", mask).traceback(problem)
+    said = capfd.readouterr().err
+    assert "test_log.py" in said
+    assert said.endswith("ValueError: a ***\n")
+
+
 def test_an_event_is_one_masked_line(capfd: pytest.CaptureFixture[str]) -> None:
     Log("name", "debug", mask)("info", "event", id="a\nsecret", ms=1.5)
     line = capfd.readouterr().err

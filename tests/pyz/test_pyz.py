@@ -3,6 +3,7 @@
 import ast
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -111,7 +112,12 @@ def test_an_archive_is_a_program_and_a_server_of_both_eras(
     folder = os.path.dirname(PYTHONS.get("3.11") or sys.executable)
     environ = {"PATH": f"{folder}{os.pathsep}{os.defpath}"}
     said = subprocess.run(
-        [path, "--version"], env=environ, capture_output=True, text=True, check=True
+        [path, "--version"],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=True,
     )
     assert said.stdout == f"toolroll-{tool} {__version__}\n"
     for era in ("auto", "handshake"):
@@ -126,9 +132,43 @@ def test_an_archive_may_be_called_by_a_relative_path(dist: Path, tree: Path) -> 
     }
     command = ["./toolroll-grep.pyz", "--root", str(tree), "--call", r"pattern=\p{Ll}eedle"]
     done = subprocess.run(
-        command, cwd=dist, env=environ, capture_output=True, text=True, check=False
+        command,
+        cwd=dist,
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
     )
     assert "1: def needle(x):" in done.stdout, done
+
+
+def test_an_archive_starts_the_first_python_on_path(python: str, dist: Path, tree: Path) -> None:
+    environ = {
+        "PATH": f"{os.path.dirname(python)}{os.pathsep}{os.defpath}",
+        "TOOLROLL_CACHE": str(tree.parent / "cache"),
+    }
+    for tool in ("bash", "ls"):
+        path = str(dist / f"toolroll-{tool}.pyz")
+        with Server([path], environment=environ, directory=str(tree)) as server:
+            (listed,) = server.tools()
+            arguments = {"command": "ls"} if tool == "bash" else {"path": "."}
+            answer = server.call(listed["name"], arguments)["content"][0]["text"]
+            assert answer.startswith("a.py"), answer
+
+
+def test_a_server_whose_archive_was_replaced_says_so_and_lives(
+    dist: Path, tree: Path, tmp_path: Path
+) -> None:
+    alone, other = tmp_path / "toolroll-ls.pyz", tmp_path / "other"
+    shutil.copy(dist / "toolroll-ls.pyz", alone)
+    other.write_bytes(b"PK")
+    with Server([sys.executable, str(alone)], directory=str(tree)) as server:
+        server.start()
+        os.replace(other, alone)
+        for _ in range(2):
+            result = server.call("LS", {"path": "."})
+            assert "replaced or removed while it ran. Restart" in result["content"][0]["text"]
 
 
 def test_the_same_input_gives_the_same_bytes(dist: Path, tmp_path: Path) -> None:
@@ -158,7 +198,11 @@ def test_an_older_python_gets_one_clear_line(dist: Path) -> None:
         "from toolroll_start import start; start()"
     )
     done = subprocess.run(
-        [sys.executable, "-c", pretend, path], capture_output=True, text=True, check=False
+        [sys.executable, "-c", pretend, path],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
     )
     assert done.stderr == "toolroll-grep needs Python 3.11 or newer, this is 3.9\n"
     assert done.returncode == 1
@@ -215,6 +259,24 @@ def test_the_builders_python_compiles_nothing(dist: Path, tmp_path: Path) -> Non
     assert not (tmp_path / "cache").exists()
 
 
+def test_code_has_its_source_lines_in_tracebacks(another: str, dist: Path, tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.path.insert(0, sys.argv.pop(1)); from toolroll_start import start\n"
+        "try: start()\n"
+        "except SystemExit: pass\n"
+        "from toolroll.paths import show; show(7)"
+    )
+    done = subprocess.run(
+        [another, "-c", code, str(dist / "toolroll-ls.pyz"), "--version"],
+        env={"TOOLROLL_CACHE": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert re.search(r'File "toolroll/paths.py", line \d+, in show\n    \S', done.stderr), done
+
+
 def test_damaged_code_is_compiled_again(another: str, dist: Path, tmp_path: Path) -> None:
     importer(another, dist, tmp_path)
     (kept,) = tmp_path.iterdir()
@@ -237,6 +299,24 @@ def test_code_that_others_could_have_written_is_not_run(
     kept.unlink()
     assert importer(another, dist, tmp_path) == "Importer"
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("kind", ["link", "fifo", "folder"])
+def test_what_is_no_file_in_the_place_of_code_is_passed_over(
+    another: str, dist: Path, tmp_path: Path, kind: str
+) -> None:
+    importer(another, dist, tmp_path)
+    (kept,) = tmp_path.iterdir()
+    kept.rename(tmp_path / "other")
+    if kind == "link":
+        kept.symlink_to("other")
+    elif kind == "fifo":
+        os.mkfifo(kept)
+    else:
+        kept.mkdir()
+    assert importer(another, dist, tmp_path) == "Importer"
+    assert kept.is_dir() if kind == "folder" else not kept.is_symlink() and kept.is_file()
+    assert {path.name for path in tmp_path.iterdir()} == {"other", kept.name}
 
 
 def test_without_a_place_for_code_it_is_compiled_each_time(
