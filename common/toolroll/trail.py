@@ -22,8 +22,14 @@ if TYPE_CHECKING:
 TRAILS = 8
 """So many walks are kept."""
 
-DIRECTORY_BYTES, NAME_BYTES = 300, 80
-"""What keeping a directory costs besides its path, and a name that was found."""
+DIRECTORY_BYTES, RULES_BYTES, NAME_BYTES = 300, 300, 80
+"""What keeping a directory costs besides its path, one with rules, and a name that was found."""
+
+PATH_CHARS = 1_000
+"""Longer paths are walked down quicker than they are opened whole."""
+
+RULED = 150
+"""Rules compare as long as they are kept compiled, which so many surely are."""
 
 RULE_FILES = frozenset((".gitignore", ".ignore", ".git"))
 """What gives a directory rules of its own."""
@@ -50,15 +56,18 @@ class Trail:
 
     def enter(self, path: str, listing: "Listing", entered: "Entered | None" = None) -> None:
         """Tell a directory that is gone into, and how: from outer rules, by its name, into its own."""
-        self.size += DIRECTORY_BYTES + len(path)
-        if listing.stamp is None or self.size > self._most:
+        has_rules = entered is not None and not RULE_FILES.isdisjoint(listing.dotted)
+        self.size += DIRECTORY_BYTES + len(path) + RULES_BYTES * has_rules
+        stamp = listing.stamp
+        if self.size > self._most or len(path) > PATH_CHARS or len(self._ruled) > RULED:
             self.is_whole = False
-        if not self.is_whole or listing.stamp is None:
+        if stamp is None or not self.is_whole:
+            self.is_whole = False
             return
         self._paths.append(path[:-1] or ".")
-        self._stamps.append(listing.stamp)
-        if entered is not None and not RULE_FILES.isdisjoint(listing.dotted):
-            self._ruled.append((path[:-1], entered, listing.dotted))
+        self._stamps.append(stamp)
+        if entered is not None and has_rules:
+            self._ruled.append((path[:-1], entered, RULE_FILES.intersection(listing.dotted)))
 
     def find(self, path: str, stamp: "Stamp | None", count: int, what: "Any") -> None:
         """Tell what was found in a directory, `count` names or so."""

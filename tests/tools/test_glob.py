@@ -660,6 +660,27 @@ def test_a_link_in_the_way_to_what_is_kept_leads_nowhere(
 
 
 @pytest.mark.usefixtures("settled")
+def test_the_dotted_names_of_a_folder_with_rules_are_not_kept_for_them(
+    folder: Path, found: Found
+) -> None:
+    fill(folder, "d/a.py", "d/.gitignore", "d/.git/HEAD", *(f"d/.{number}" for number in range(50)))
+    found("**/*.py")
+    (kept,) = find.trails._kept.values()
+    ((_, _, names),) = kept[0]._ruled
+    assert names == {".gitignore", ".git"}
+
+
+@pytest.mark.usefixtures("settled")
+def test_a_path_too_long_to_be_opened_at_once_leaves_no_trail(folder: Path, found: Found) -> None:
+    deep = folder.joinpath(*["d" * 200] * 6)
+    deep.mkdir(parents=True)
+    (deep / "a.py").touch()
+    for _ in range(2):
+        assert found("**/*.py").structured["total"] == 1
+    assert not find.trails._kept
+
+
+@pytest.mark.usefixtures("settled")
 def test_only_the_last_searches_are_kept(folder: Path, found: Found) -> None:
     fill(folder, "a.py")
     for number in range(2 * TRAILS):

@@ -319,6 +319,26 @@ def test_what_is_kept_is_bounded_and_goes_when_it_is_not_searched(tmp_path: Path
 
 
 @pytest.mark.usefixtures("settled")
+def test_nothing_of_a_file_that_was_replaced_or_has_gone_stays_kept(tmp_path: Path) -> None:
+    names = tuple(map(str, range(100)))
+    store = Store(1 << 20)
+    kept = store.folder("")
+    with opened(tmp_path) as fd:
+        for name in names:
+            (tmp_path / name).write_bytes(b"x")
+            store.keep(kept, name, read(store, fd, name))
+        kept.gather(0, names, contents.stamps(names, fd))
+        assert kept.batches[0].names == names
+        store.keep(kept, "7", read(store, fd, "7"))
+        assert not kept.batches
+    store.drop_gone(kept, names[:90])
+    assert len(kept.contents) == 100  # a few cost less than looking for them
+    store.drop_gone(kept, names[:9])
+    assert set(kept.contents) == set(names[:9])
+    assert sum(one.size for one in kept.contents.values()) == store._bytes
+
+
+@pytest.mark.usefixtures("settled")
 def test_what_was_found_has_room_where_contents_have_none(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"x" * 10_000)
     store = Store(10_000)

@@ -49,6 +49,9 @@ PARTS_PART = 12
 """this part is not for contents: with what searches found, files that have no room are not read again.
 Half of it is for knowing which files are binary."""
 
+GONE_FILES = 16
+"""So many files of a folder that are no longer there may stay kept, and once more those that are."""
+
 LARGE_PART = 16
 """Of the room that is left one file may take this part."""
 
@@ -212,12 +215,21 @@ class Store:
         """Keep what a file holds, if there is room: a large one takes that of many, each as dear to read."""
         if name in folder.contents:
             self._bytes -= folder.contents.pop(name).size
+            folder.batches.clear()  # which may hold it
         room = self._contents_most - self._bytes - self.listings.size
         size = content.size
         most = room // LARGE_PART if content.data else room + self._most // PARTS_PART // 2
         if size <= most and content.stamp is not NEVER:
             folder.contents[name] = content
             self._bytes += size
+
+    def drop_gone(self, folder: Kept, names: "Sequence[str]") -> None:
+        """Forget the contents of files that are not among `names`, when there are many."""
+        if len(folder.contents) <= 2 * len(names) + GONE_FILES:
+            return
+        folder.batches.clear()
+        for name in folder.contents.keys() - set(names):
+            self._bytes -= folder.contents.pop(name).size
 
     def known(self, query: "Hashable") -> "Known":
         """What is known of a query; `learn` adds to it."""

@@ -457,6 +457,8 @@ class Search:
         """Search the files of one folder; False when the search is to end."""
         place = self._request["base"] + path
         folder = self._store.folder(place)
+        if not self._request["include"] and self._denied is None:
+            self._store.drop_gone(folder, files)
         for first in range(0, len(files), BATCH_ENTRIES):
             names = tuple(files[first : first + BATCH_ENTRIES])
             known = self._known.get((place, first))
@@ -488,11 +490,17 @@ class Search:
 
     def _warm(self, path: str, batch: Batch, part: Part) -> bool:
         """Search files that are all kept; False when the search is to end."""
-        self._tally["files"] += len(batch.names)
         part.binary = batch.binary
         may_match = self._finder.may_match
-        likely = [(name, content, data) for name, content, data in batch.texts if may_match(data)]
+        likely = []
+        for name, content, data in batch.texts:
+            if may_match(data):
+                likely.append((name, content, data))
+            elif monotonic() > self._beat_at and not self._beat():
+                return False
+        self._tally["files"] += len(batch.names) - len(likely)
         for name, content, data in likely:
+            self._tally["files"] += 1
             self._take(path, name, content, self._searched(path + name, data, content.ascii), part)
             if self.incomplete:
                 return False
@@ -516,6 +524,8 @@ class Search:
             elif content.data is None or (content.nul < 0 and not may_match(content.data)):
                 part.stamps.append(content.stamp)  # most files end here
                 part.binary += content.data is None
+                if monotonic() > self._beat_at and not self._beat():
+                    return False
             else:
                 self._take(path, name, content, self._search(path + name, content), part)
                 if self.incomplete:
