@@ -240,3 +240,14 @@ def wire(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Wir
     yield start
     codes = [one.close() for one in running if one.process.returncode is None]
     assert not any(codes), codes
+
+
+def tick(folder: Path) -> None:
+    """Wait until the file system's clock has moved on."""
+    probe = folder.parent / "probe"
+    probe.touch()
+    began = probe.stat().st_ctime_ns
+    until = monotonic() + 5
+    while probe.stat().st_ctime_ns == began:
+        assert monotonic() < until
+        probe.touch()

@@ -5,15 +5,21 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 
+from tests.conftest import tick
 from toolroll.call import Call
 from toolroll.errors import ErrorCode
+from toolroll.guard import Guard
 from toolroll.listing import SETTLED_NS, Listings
+from toolroll.paths import Roots
 from toolroll.tool import Outcome
 from toolroll.trail import TRAILS, Trail, Trails
 from toolroll_glob import find
@@ -624,9 +630,77 @@ def change(folder: Path) -> Iterator[tuple[str, list[str]]]:
 def test_nothing_stale_is_ever_answered(folder: Path, found: Found, cache: Listings) -> None:
     fill(folder, "a.py", "d/b.py")
     for what, paths in change(folder):
+        tick(folder)
         assert paths_in(found("**/*.py")) == paths, what
         assert paths_in(found("**/*.py")) == paths, what
     assert cache._kept
+
+
+PLACES = st.sampled_from(["a", "b", "a/c", "b/c", "a/c/d"])
+STEP = st.one_of(
+    st.tuples(st.just("fill"), PLACES, st.sampled_from(["x.py", ".h.py", "y.txt"])),
+    st.tuples(st.just("rule"), PLACES, st.sampled_from(["x.py", "c", "!x.py", "*.py", ""])),
+    st.tuples(st.just("remove"), PLACES, st.just("x.py")),
+    st.tuples(st.just("move"), PLACES, PLACES),
+    st.tuples(st.just("link"), PLACES, PLACES),
+    st.tuples(st.just("repository"), PLACES, st.just("")),
+)
+QUESTIONS: list[tuple[str, dict[str, Any]]] = [
+    ("**/*.py", {}),
+    ("**", {"no_ignore": True}),
+    ("a/**/x.py", {}),
+    ("*", {"path": "b"}),
+]
+
+
+def take(folder: Path, step: tuple[str, str, str]) -> None:
+    """One change of a tree, if it can be made."""
+    what, place, other = step
+    with contextlib.suppress(OSError):
+        if what == "fill":
+            (folder / place).mkdir(parents=True, exist_ok=True)
+            (folder / place / other).touch()
+        elif what == "rule":
+            (folder / place / ".gitignore").write_text(other)
+        elif what == "remove":
+            (folder / place / other).unlink()
+        elif what == "move":
+            (folder / place).rename(folder / other)
+        elif what == "link":
+            (folder / place).symlink_to(folder / other)
+        else:
+            (folder / place / ".git").mkdir()
+
+
+@settings(deadline=None, max_examples=25, suppress_health_check=list(HealthCheck))
+@example(steps=[("fill", "a", "x.py"), ("rule", "a", "c"), ("rule", "a", "x.py")])
+@given(steps=st.lists(STEP, max_size=12))
+@pytest.mark.usefixtures("settled")
+def test_what_is_remembered_changes_no_answer(steps: list[tuple[str, str, str]]) -> None:
+    with TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
+        folder = Path(name).resolve() / "root"
+        (folder / "b").mkdir(parents=True)
+        (folder / ".git").mkdir()
+        kept = Listings(), Trails()
+        roots = Roots([str(folder)])
+
+        def answers() -> list[str]:
+            calls = [Call(roots, Guard({})) for _ in QUESTIONS]
+            return [
+                glob.call({"pattern": pattern, **how}, call).text
+                for call, (pattern, how) in zip(calls, QUESTIONS, strict=True)
+            ]
+
+        for step in steps:
+            take(folder, step)
+            tick(folder)
+            patch.setattr(find, "listings", Listings())
+            patch.setattr(find, "trails", Trails())
+            anew = answers()
+            patch.setattr(find, "listings", kept[0])
+            patch.setattr(find, "trails", kept[1])
+            assert answers() == anew
+            assert answers() == anew
 
 
 @pytest.mark.usefixtures("settled")

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import tick
 from toolroll.call import Call
 from toolroll.errors import ToolError
 from toolroll.textfile import etag
@@ -418,17 +419,6 @@ def settled(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr("toolroll_grep.contents.YOUNG_NS", -(10**18))
     yield
     search.POOL.close()
-
-
-def tick(folder: Path) -> None:
-    """Wait until the file system's clock has moved on."""
-    probe = folder.parent / "probe"
-    probe.touch()
-    began = probe.stat().st_ctime_ns
-    until = monotonic() + 5
-    while probe.stat().st_ctime_ns == began:
-        assert monotonic() < until
-        probe.touch()
 
 
 def changed(folder: Path) -> "Iterator[tuple[str, set[str]]]":
