@@ -324,11 +324,13 @@ def _cuts(text: str, node: Node, index: int) -> "list[Span]":
     elif index:
         before = _skip(text, members[index - 1].node.end)
         cuts.append((before, before + 1))
-    behind = max(cuts)[1]
-    blanks = len(text[behind:]) - len(text[behind:].lstrip(" \t"))
-    if _breaks(text[start : member.start]) and not text.startswith(("\n", "\r"), behind + blanks):
-        cuts[0] = (member.start, end)
-        cuts.append((behind, behind + blanks))
+    follows = _cut(text, [cut for cut in cuts if cut[0] > end])[end:]
+    if text.startswith(",", end):
+        end, follows = end + 1, text[end + 1 :]
+    blanks = len(follows) - len(follows.lstrip(" \t"))
+    if _breaks(text[start : member.start]) and not follows[blanks:].startswith(("\n", "\r")):
+        cuts[0] = (member.start, member.node.end)
+        cuts.append((end, end + blanks))
     return cuts
 
 

@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from toolroll_suite.jsonc import loads, put, remove
@@ -126,6 +126,8 @@ def test_a_put_value_is_there_and_all_others_are_as_they_were(text: str, value: 
 
 
 @settings(deadline=None, max_examples=500)
+@example('{"mcpServers": {// c\n"toolroll-ls": {} /* x\n */,\n  "a": 1}}')
+@example('{"mcpServers": {// c\r"toolroll-ls": {}\t, // d\r"a": 1}}')
 @given(documents)
 def test_a_removed_member_is_gone_and_all_others_are_as_they_were(text: str) -> None:
     before = stripped(text)
