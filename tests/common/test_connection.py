@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from toolroll import framing
 from toolroll.call import Call
 from toolroll.connection import Cancel, Close, Connection, Send, Start
-from toolroll.eras import CAPABILITIES_KEY, STATELESS, VERSION_KEY
+from toolroll.eras import BATCHING, CAPABILITIES_KEY, STATELESS, VERSION_KEY
 from toolroll.limits import WAITING_CALLS
 from toolroll.tool import Outcome, tool
 
@@ -143,7 +143,7 @@ def test_the_same_bytes_cut_anywhere_give_the_same_acts(data: bytes, cuts: list[
 
 @settings(deadline=None)
 @given(
-    st.sampled_from(["", "2025-03-26", "2025-11-25"]),
+    st.sampled_from(["", "2024-11-05", "2025-03-26", "2025-11-25"]),
     st.lists(st.one_of(singles, batches, st.integers(-9, -1)), max_size=25),
 )
 def test_every_request_is_answered_once_or_cancelled(revision: str, steps: list[Json]) -> None:
@@ -169,7 +169,7 @@ def test_every_request_is_answered_once_or_cancelled(revision: str, steps: list[
             continue
         if is_bare(step):
             continue
-        asked.update(requested(step, batching=revision == "2025-03-26"))
+        asked.update(requested(step, batching=revision in BATCHING))
         carry_out(made.receive(line(step)))
         revision = made.revision
     carry_out(made.abandon())
