@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from tests.test_house import FOLDERS, tool_of
-from toolroll.carried import VARIABLE
 from toolroll.cli import actions, declared, parse, program, variable
 from toolroll.errors import ErrorCode
+from toolroll.saved import CACHE
 from toolroll_dispatch_agent.providers import KEY
 from toolroll_suite import jsonc
 
@@ -110,7 +110,7 @@ def accept(words: Sequence[str], environment: Mapping[str, str]) -> None:
     tool = TOOLS[PROGRAM.sub(r"\1", line[0])]
     options, rest = parse(tool, line[1:], environment)
     assert not rest or any(options[one.name] for one in actions(tool))
-    known = {VARIABLE, *map(variable, declared(tool))}
+    known = {CACHE, *map(variable, declared(tool))}
     if tool.name == "dispatch_agent":
         known.add(KEY)
     assert not {name for name in environment if name.startswith("TOOLROLL_")} - known

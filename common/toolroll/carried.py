@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     Json = Any
 
 MANIFEST = "carried/manifest.json"
-VARIABLE = CACHE
 KEY_BYTES = 16
 
 problems: list[str] = []
@@ -159,7 +158,7 @@ def unpacked(archive: str) -> str:
             return folder
         except OSError as problem:
             reasons.append(f"{place}: {(problem.strerror or str(problem)).lower()}")
-    hint = f"set {VARIABLE} to a folder of your own"
+    hint = f"set {CACHE} to a folder of your own"
     raise LookupError(f"it can be unpacked nowhere ({'; '.join(reasons)}); {hint}")
 
 

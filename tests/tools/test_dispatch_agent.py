@@ -6,7 +6,7 @@ import os
 import signal
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
@@ -47,20 +47,6 @@ def project(tmp_path: Path) -> Path:
     (folder / "src/app.py").write_text(SOURCE)
     (folder / "README.md").write_text("# Shop\n")
     return folder
-
-
-@pytest.fixture
-def model() -> Iterator[Callable[..., ModelServer]]:
-    """`model(act, ...)`: a server that plays these acts."""
-    servers: list[ModelServer] = []
-
-    def start(*script: Act) -> ModelServer:
-        servers.append(ModelServer(script).__enter__())
-        return servers[-1]
-
-    yield start
-    for server in servers:
-        server.__exit__()
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tools import model_server as play
-from tests.tools.model_server import Act, ModelServer
+from tests.tools.model_server import ModelServer
 from toolroll.cli import UsageError
 from toolroll_dispatch_agent.chat import blocks
 from toolroll_dispatch_agent.conversation import load, newest, save
@@ -40,20 +40,6 @@ def project(tmp_path: Path) -> Path:
     folder.mkdir()
     (folder / "app.py").write_text("import os\n\n\ndef find(name):\n    return name\n")
     return folder
-
-
-@pytest.fixture
-def model() -> Iterator[Callable[..., ModelServer]]:
-    """`model(act, ...)`: a server that plays these acts."""
-    servers: list[ModelServer] = []
-
-    def start(*script: Act) -> ModelServer:
-        servers.append(ModelServer(script).__enter__())
-        return servers[-1]
-
-    yield start
-    for server in servers:
-        server.__exit__()
 
 
 def environment(server: "ModelServer | None", folder: Path) -> dict[str, str]:

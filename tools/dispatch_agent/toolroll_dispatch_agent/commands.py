@@ -6,6 +6,7 @@ import sys
 from toolroll import carried
 from toolroll.jsontext import loads
 from toolroll.limits import DEADLINE_S
+from toolroll.saved import CACHE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ INSIDE = "TOOLROLL_INSIDE_AGENT"
 
 ME = "toolroll-dispatch-agent"
 
-CACHE = (carried.VARIABLE, "XDG_CACHE_HOME")
+CACHES = (CACHE, "XDG_CACHE_HOME")
 """Where our own servers unpack what a zipapp carries: where the agent does."""
 
 TIMEOUT_S = 30.0
@@ -75,7 +76,7 @@ def own(options: "Mapping[str, Json]", root: str, roots: "Sequence[str]") -> lis
     for pattern in denied(options.get("deny", ()), roots):
         limits += ["--deny", pattern]
     timeout_s = options.get("timeout") or TIMEOUT_S
-    environment = {name: os.environ[name] for name in CACHE if name in os.environ}
+    environment = {name: os.environ[name] for name in CACHES if name in os.environ}
     return [
         Command(
             f"toolroll-{name}",
